@@ -9,10 +9,11 @@
 
 #include "moth.h"
 #include "../kernels/kernel.h"
+#include "config.h"
 
 /* Formats the message of rt's last error and returns `status`. */
 int mt_fail(moth_runtime *rt, int status, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+    MT_PRINTF(3, 4);
 /* 1 while the operation was called from Lua, 0 from C. */
 int mt_base(const moth_runtime *rt);
 /* "(2, 3)" into a ring of static-free buffers of the runtime: up to 8 may be alive in one message. */
