@@ -129,36 +129,36 @@ mt_view *test_values(mt_dtype dtype, int ndim, const int64_t *size, test_layout 
     long double re = (long double)test_below(41) - 20, im = (long double)test_below(41) - 20;
     if (dtype == MT_U8) re += 20;
     if (dtype == MT_BOOL) re = (long double)test_below(2);
-    mt_ref_put(v, p, whole ? (mt_num){re, 0} : (mt_num){re / 8, im / 8});
+    mt_ref_store(v, p, whole ? (mt_num){re, 0} : (mt_num){re / 8, im / 8});
   }
   return v;
 }
 
 mt_view *test_index(int ndim, const int64_t *size, int64_t limit, int base, test_layout layout) {
   mt_view *v = test_view(MT_I64, ndim, size, layout);
-  for (int64_t p = 0; p < v->numel; p++) mt_ref_put(v, p, (mt_num){test_below(limit) + base, 0});
+  for (int64_t p = 0; p < v->numel; p++) mt_ref_store(v, p, (mt_num){test_below(limit) + base, 0});
   return v;
 }
 
 mt_view *test_list(mt_dtype dtype, int ndim, const int64_t *size, const double *values) {
   mt_view *v = test_view(dtype, ndim, size, TEST_CONTIGUOUS);
-  for (int64_t p = 0; p < v->numel; p++) mt_ref_put(v, p, (mt_num){values[p], 0});
+  for (int64_t p = 0; p < v->numel; p++) mt_ref_store(v, p, (mt_num){values[p], 0});
   return v;
 }
 
 mt_view *test_copy(const mt_view *v) {
   mt_view *c = test_view((mt_dtype)v->dtype, v->ndim, v->size, TEST_CONTIGUOUS);
-  for (int64_t p = 0; p < v->numel; p++) mt_ref_put(c, p, mt_ref_get(v, p));
+  for (int64_t p = 0; p < v->numel; p++) mt_ref_store(c, p, mt_ref_load(v, p));
   return c;
 }
 
 mt_view *test_like(const mt_view *v, test_layout layout) {
   mt_view *c = test_view((mt_dtype)v->dtype, v->ndim, v->size, layout);
-  for (int64_t p = 0; p < v->numel; p++) mt_ref_put(c, p, (mt_num){77, 77});
+  for (int64_t p = 0; p < v->numel; p++) mt_ref_store(c, p, (mt_num){77, 77});
   return c;
 }
 
-double test_at(const mt_view *v, int64_t p) { return (double)mt_ref_get(v, p).re; }
+double test_at(const mt_view *v, int64_t p) { return (double)mt_ref_load(v, p).re; }
 
 static bool near(long double a, long double b, double rtol, double atol) {
   if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
@@ -172,7 +172,7 @@ void test_close(const mt_view *a, const mt_view *b, double rtol, double atol, co
     ck_assert_msg(a->size[d] == b->size[d], "%s: size of dim %d differs", what, d);
   }
   for (int64_t p = 0; p < a->numel; p++) {
-    mt_num x = mt_ref_get(a, p), y = mt_ref_get(b, p);
+    mt_num x = mt_ref_load(a, p), y = mt_ref_load(b, p);
     ck_assert_msg(near(x.re, y.re, rtol, atol) && near(x.im, y.im, rtol, atol),
                   "%s: %s, element %lld: got %.17g, expected %.17g", what,
                   mt_dtypes[a->dtype].name, (long long)p, (double)x.re, (double)y.re);

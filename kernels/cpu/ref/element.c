@@ -23,7 +23,7 @@ int64_t mt_ref_int(const mt_view *v, int64_t p) {
   }
 }
 
-mt_num mt_ref_get(const mt_view *v, int64_t p) {
+mt_num mt_ref_load(const mt_view *v, int64_t p) {
   const void *a = address(v, p);
   switch (v->dtype) {
     case MT_F64: return (mt_num){*(const double *)a, 0};
@@ -36,7 +36,7 @@ mt_num mt_ref_get(const mt_view *v, int64_t p) {
 }
 
 /* Integers wrap to their width. */
-void mt_ref_put(const mt_view *v, int64_t p, mt_num x) {
+void mt_ref_store(const mt_view *v, int64_t p, mt_num x) {
   void *a = address(v, p);
   switch (v->dtype) {
     case MT_F64: *(double *)a = (double)x.re; return;

@@ -1,7 +1,7 @@
 /* ref.h - plain versions of the kernels: the truth that tests hold the fast ones to.
  *
- * A plain kernel loops over positions and touches one element at a time through mt_ref_get and
- * mt_ref_put, so it is right for every dtype and every stride by construction. Numbers are long
+ * A plain kernel loops over positions and touches one element at a time through mt_ref_load and
+ * mt_ref_store, so it is right for every dtype and every stride by construction. Numbers are long
  * double: on x86-64 it holds every int64 and every double exactly. A kernel has the same arguments as
  * its fast twin (mt_ref_NAME for mt_cpu_NAME); only those that a file in this folder defines exist. */
 #ifndef MT_REF_H
@@ -20,8 +20,8 @@ typedef struct mt_num {
 } mt_num;
 
 /* The element of v at row-major position p. */
-mt_num mt_ref_get(const mt_view *v, int64_t p);
-void mt_ref_put(const mt_view *v, int64_t p, mt_num x);
+mt_num mt_ref_load(const mt_view *v, int64_t p);
+void mt_ref_store(const mt_view *v, int64_t p, mt_num x);
 /* An integer element, exactly. */
 int64_t mt_ref_int(const mt_view *v, int64_t p);
 /* Row-major position p of a shape as coordinates, and back. */
