@@ -15,6 +15,7 @@
 #ifndef MT_CTX_H
 #define MT_CTX_H
 
+#include "config.h"
 #include "op.h"
 
 typedef struct mt_ctx {
@@ -64,7 +65,7 @@ moth_tensor *mt_own(mt_ctx *c, moth_tensor *t);
 /* Adds a result of the composite (borrowed from c, or an argument itself). */
 void mt_return(mt_ctx *c, moth_tensor *t);
 /* Makes the error, as mt_fail. */
-void mt_ctx_fail(mt_ctx *c, const char *fmt, ...);
+void mt_ctx_fail(mt_ctx *c, const char *fmt, ...) MT_PRINTF(2, 3);
 
 /* Short forms. */
 static inline moth_tensor *mt_op1(mt_ctx *c, const char *op, moth_tensor *a) {

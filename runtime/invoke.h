@@ -28,4 +28,7 @@ void mt_results_taken(mt_results *r);
 int mt_invoke(mt_results *out, moth_runtime *rt, const mt_opinfo *op, int n, const mt_value *arg,
               int base, bool inplace);
 
+/* Hands the results of a composite over, with a reference each. */
+int mt_ctx_take_returns(mt_ctx *c, mt_results *out);
+
 #endif

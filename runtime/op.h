@@ -170,7 +170,7 @@ typedef struct mt_opinfo {
   int dtype_arg;     /* number of the `dtype` argument, -1: none */
   bool has_list;     /* a tensor[] argument: inputs are counted at run time */
   bool plain;        /* no argument needs conversion at invoke: the fast path */
-  mt_arginfo arg[MT_MAX_ARGS];
+  const mt_arginfo *arg;
   mt_reskind res[MT_MAX_OUT];
   char resname[MT_MAX_OUT][16];
 } mt_opinfo;

@@ -29,10 +29,12 @@ static struct {
   pthread_mutex_t lock;    /* guards what follows */
   pthread_mutex_t busy;    /* held by the loop that owns the workers */
   pthread_cond_t wake;
-  int started, wanted;     /* workers that exist; that the present job wants */
+  int started;             /* workers that exist */
   pid_t pid;               /* a forked child has no workers */
-  atomic_uint generation;  /* number of the present job */
+  atomic_ullong ticket;    /* number of the present job << 8 | workers it wants: one word, so that a
+                              late worker cannot mix two jobs up */
   atomic_int running;      /* workers still inside it */
+  atomic_ullong first_seen[MAX_WORKERS + 1]; /* the ticket when a worker was started */
   job job;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .busy = PTHREAD_MUTEX_INITIALIZER,
@@ -49,17 +51,17 @@ static void work(job *j, int worker) {
 }
 
 /* Waits until the job changes; returns its number. */
-static unsigned next_job(unsigned seen) {
+static unsigned long long next_job(unsigned long long seen) {
   for (int i = 0; i < SPIN; i++) {
-    unsigned g = atomic_load_explicit(&pool.generation, memory_order_acquire);
+    unsigned long long g = atomic_load_explicit(&pool.ticket, memory_order_acquire);
     if (g != seen) return g;
 #ifdef __x86_64__
     __builtin_ia32_pause();
 #endif
   }
   pthread_mutex_lock(&pool.lock);
-  unsigned g;
-  while ((g = atomic_load_explicit(&pool.generation, memory_order_acquire)) == seen)
+  unsigned long long g;
+  while ((g = atomic_load_explicit(&pool.ticket, memory_order_acquire)) == seen)
     pthread_cond_wait(&pool.wake, &pool.lock);
   pthread_mutex_unlock(&pool.lock);
   return g;
@@ -67,11 +69,10 @@ static unsigned next_job(unsigned seen) {
 
 static void *worker_main(void *arg) {
   int worker = (int)(intptr_t)arg;
-  unsigned seen = 0;
-  /* Started for a job: that one is the first seen, whatever its number. */
+  unsigned long long seen = atomic_load_explicit(&pool.first_seen[worker], memory_order_acquire);
   for (;;) {
     seen = next_job(seen);
-    if (worker <= pool.wanted) {
+    if (worker <= (int)(seen & 255)) {
       work(&pool.job, worker);
       atomic_fetch_sub_explicit(&pool.running, 1, memory_order_acq_rel);
     }
@@ -95,6 +96,7 @@ static int start_workers(int n) {
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, 1 << 20);
+    atomic_store(&pool.first_seen[pool.started + 1], atomic_load(&pool.ticket));
     int failed = pthread_create(&thread, &attr, worker_main, (void *)(intptr_t)(pool.started + 1));
     pthread_attr_destroy(&attr);
     if (failed) break;
@@ -136,9 +138,9 @@ static void run(mt_parallel *self, int64_t n, int64_t grain, mt_range_fn fn, voi
   pool.job.chunk = chunk_size(n, grain, threads);
   pool.job.interrupted = self->interrupted;
   atomic_store_explicit(&pool.job.next, 0, memory_order_relaxed);
-  pool.wanted = helpers;
   atomic_store_explicit(&pool.running, helpers, memory_order_relaxed);
-  atomic_fetch_add_explicit(&pool.generation, 1, memory_order_release);
+  unsigned long long number = (atomic_load(&pool.ticket) >> 8) + 1;
+  atomic_store_explicit(&pool.ticket, number << 8 | (unsigned)helpers, memory_order_release);
   pthread_cond_broadcast(&pool.wake);
   pthread_mutex_unlock(&pool.lock);
   work(&pool.job, 0);

@@ -56,13 +56,23 @@ struct mt_node {
   struct mt_task *task;    /* the walk under way */
 };
 
-/* Records `op` for results `out` if an input needs a gradient. Called by invoke after the kernel. */
-int mt_tape_record(const mt_call *c, moth_tensor *const *out);
+/* Whether an invocation has to be recorded: gradients are on and an input needs one. */
+bool mt_tape_wanted(const mt_call *c);
+/* A node for the invocation with edges, arguments and saved inputs; owned. Made before the kernel
+ * runs, so that nothing can fail after it. */
+int mt_tape_make(mt_node **out, const mt_call *c);
+/* Saves the results that the rule reads, once they have their storage. */
+int mt_tape_save_outputs(mt_node *n, moth_tensor *const *out);
+/* Makes t the result number i of n (retains n), unless its dtype cannot have a gradient. */
+void mt_tape_attach(mt_node *n, int i, moth_tensor *t);
+/* Releases what the rule needed: the graph cannot be walked again. */
+void mt_node_drop_saved(mt_node *n);
 /* Records a custom node; takes `custom` on success. Inputs may be NULL. */
 int mt_tape_record_custom(moth_runtime *rt, mt_custom *custom, int nin, moth_tensor *const *in,
                           int nout, moth_tensor *const *out);
-/* The edge that leads gradients of t to where they belong; refreshes stale views. Borrowed. */
-int mt_tape_edge(mt_edge *out, moth_tensor *t);
+/* The edge that leads gradients of t to where they belong, with a reference to its node; refreshes
+ * stale views. */
+int mt_tape_own_edge(mt_edge *out, moth_tensor *t);
 void mt_node_retain(mt_node *n);
 void mt_node_release(mt_node *n);
 
@@ -83,5 +93,7 @@ int mt_inplace_check(moth_tensor *t, bool recording);
 /* After the kernel wrote to t: raises the version and rebases the graph of t, and of its base when
  * it is a view. `made` holds the node recorded for the written value (taken), or NULL. */
 int mt_inplace_commit(moth_tensor *t, mt_node *made);
+/* A view whose base was written to since: gives it the node of as_strided(base). */
+int mt_inplace_refresh(moth_tensor *t);
 
 #endif

@@ -187,10 +187,9 @@ void mt_tensor_release(moth_tensor *t) {
 }
 
 bool mt_tensor_needs_grad(const moth_tensor *t) {
-  if (t->node || (t->leaf && t->leaf->wants)) return true;
-  /* A view of a tensor whose graph began after the view was made. */
-  return t->base && (t->base->node || (t->base->leaf && t->base->leaf->wants && t->graph_gen)) &&
-         t->graph_gen != t->base->graph_gen;
+  /* A view whose base was rebased by a write follows the base. */
+  if (t->base && t->graph_gen != t->base->graph_gen) return t->base->node != NULL;
+  return t->node || (t->leaf && t->leaf->wants);
 }
 
 bool mt_tensor_is_leaf(const moth_tensor *t) { return t->node == NULL; }

@@ -18,6 +18,7 @@
 #include "status.h"
 
 typedef struct mt_node mt_node;
+struct mt_task;
 
 typedef struct mt_storage {
   atomic_int refs;
@@ -86,6 +87,9 @@ struct moth_runtime {
   int (*run_hooks)(void *ud, moth_tensor *t_or_null, void *hooks, moth_tensor **g);
   void (*free_hooks)(void *ud, void *hooks);
   void *hooks_ud;
+  struct mt_task *dying;  /* nodes waiting to be freed; see tape.c */
+  bool dying_active;
+  int walks;              /* numbers backward walks */
   const char *op_name;    /* of the operation under way, for messages */
   int shape_slot;
   char shape_buf[8][160];
