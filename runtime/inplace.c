@@ -33,18 +33,21 @@ static void set_node(moth_tensor *t, mt_node *n, int out) {
   t->out = (int16_t)out;
 }
 
-/* The geometry of view t relative to its base's storage, as arguments of as_strided. */
+/* The geometries of t and of its base in their storage, as arguments of _as_strided. */
 static void geometry(const moth_tensor *t, mt_value *arg) {
-  arg[0] = mt_ints(t->v.size, t->v.ndim);
-  arg[1] = mt_ints(t->v.stride, t->v.ndim);
-  arg[2] = mt_i(mt_tensor_offset(t));
+  const moth_tensor *of[2] = {t, t->base};
+  for (int i = 0; i < 2; i++) {
+    arg[3 * i] = mt_ints(of[i]->v.size, of[i]->v.ndim);
+    arg[3 * i + 1] = mt_ints(of[i]->v.stride, of[i]->v.ndim);
+    arg[3 * i + 2] = mt_i(mt_tensor_offset(of[i]));
+  }
 }
 
 /* Makes the node of `op` called on `in` with the geometry of t, without computing anything: the
  * storage already holds the values. */
 static int symbolic(mt_node **out, const char *op, int nin, moth_tensor *const *in,
                     const moth_tensor *t) {
-  mt_value arg[5];
+  mt_value arg[8];
   const mt_view *views[2];
   for (int i = 0; i < nin; i++) {
     arg[i] = mt_t(in[i]);
@@ -56,7 +59,7 @@ static int symbolic(mt_node **out, const char *op, int nin, moth_tensor *const *
                .arg = arg,
                .in = in,
                .inv = views,
-               .narg = nin + 3,
+               .narg = nin + 6,
                .nin = nin,
                .nout = 1};
   return mt_tape_make(out, &c);
@@ -66,7 +69,7 @@ static int symbolic(mt_node **out, const char *op, int nin, moth_tensor *const *
 static int rebase(moth_tensor *t) {
   moth_tensor *base = t->base, *in[2] = {base, t};
   mt_node *n;
-  int status = symbolic(&n, "as_strided_scatter", 2, in, t);
+  int status = symbolic(&n, "_written_view", 2, in, t);
   if (status) return status;
   set_node(base, n, 0);
   base->graph_gen++;
@@ -77,7 +80,7 @@ int mt_inplace_refresh(moth_tensor *t) {
   moth_tensor *base = t->base;
   mt_node *n = NULL;
   if (base->node || (base->leaf && base->leaf->wants)) {
-    int status = symbolic(&n, "as_strided", 1, &base, t);
+    int status = symbolic(&n, "_as_strided", 1, &base, t);
     if (status) return status;
   }
   set_node(t, n, 0);

@@ -28,6 +28,7 @@ static int storage_new(mt_storage **out, moth_runtime *rt, size_t bytes) {
   s->version = 0;
   s->handles = 0;
   s->inl = inl;
+  s->foreign = false;
   s->bytes = bytes;
   s->rt = rt;
   s->release = NULL;
@@ -61,8 +62,9 @@ void mt_storage_release(mt_storage *s) {
     return;
   moth_runtime *rt = s->rt;
   size_t record = sizeof *s;
-  if (s->release) {
-    s->release(s->ud);
+  if (s->foreign) {
+    if (s->release) s->release(s->ud);
+    record = inline_size(0);
   } else if (s->inl) {
     record = inline_size(s->bytes);
     rt->alloc.mem.live -= (int64_t)s->bytes;
@@ -71,6 +73,14 @@ void mt_storage_release(mt_storage *s) {
   }
   mt_record_free(&rt->alloc, s, record);
   mt_runtime_release(rt);
+}
+
+void mt_storage_wrap(mt_storage *s, void *data, size_t bytes, void (*release)(void *), void *ud) {
+  s->foreign = true;
+  s->data = data;
+  s->bytes = bytes;
+  s->release = release;
+  s->ud = ud;
 }
 
 /* ---- tensors ---- */

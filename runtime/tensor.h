@@ -25,10 +25,11 @@ typedef struct mt_storage {
   uint32_t version;
   int32_t handles;         /* Lua handles on it: what only the collector can free */
   bool inl;                /* elements lie behind this record */
+  bool foreign;            /* the host's memory: `release` is called instead of freeing */
   size_t bytes;
   char *data;
   moth_runtime *rt;
-  void (*release)(void *ud); /* host memory: called instead of freeing */
+  void (*release)(void *ud);
   void *ud;
 } mt_storage;
 
@@ -120,6 +121,8 @@ int mt_tensor_item(const moth_tensor *t, int64_t *i, double *f);
 
 mt_storage *mt_storage_retain(mt_storage *s);
 void mt_storage_release(mt_storage *s);
+/* Points an empty storage at foreign memory; `release` is called when nobody uses it any more. */
+void mt_storage_wrap(mt_storage *s, void *data, size_t bytes, void (*release)(void *), void *ud);
 
 void mt_runtime_retain(moth_runtime *rt);
 void mt_runtime_release(moth_runtime *rt);
