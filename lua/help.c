@@ -1,0 +1,518 @@
+/* help.c - help(): the usage and help that rows and sources carry, as text.
+ *
+ * What is known about a function stands beside it: in an operation's row, in the mt_luafn of a
+ * function written by hand, or in the comment above a Lua function. Nothing is listed here. A value
+ * is found again by comparing it with what the modules hold, so help(x.sum), help(moth.sum) and
+ * help "sum" say the same. Text goes through the global `print`, where hosts redirect it. */
+#include "help.h"
+
+#include <string.h>
+
+#include "library.h"
+#include "source.h"
+
+static const char rows_key = 0; /* registry: list of rows; row -> where, function -> row */
+
+enum {
+  LINE = 78
+};
+
+/* ---- rows of hand-written functions ---- */
+
+static void push_rows(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &rows_key) != LUA_TNIL) return;
+  lua_pop(L, 1);
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &rows_key);
+}
+
+void mt_help_setfuncs(lua_State *L, const mt_luafn *rows, const char *where) {
+  luaL_checkstack(L, 4, "help");
+  push_rows(L);
+  for (const mt_luafn *r = rows; r->name; r++) {
+    lua_pushcfunction(L, r->fn);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -4, r->name);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)r);
+    lua_rawset(L, -3);
+    lua_pushstring(L, where);
+    lua_rawsetp(L, -2, r);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)r);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  }
+  lua_pop(L, 1);
+}
+
+/* Calls `fn` for each row until it returns true. The table of rows is on top of the stack. */
+static const mt_luafn *row_at(lua_State *L, lua_Integer i) {
+  lua_rawgeti(L, -1, i);
+  const mt_luafn *r = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return r;
+}
+
+static const mt_luafn *row_by_name(lua_State *L, const char *name) {
+  const mt_luafn *r = NULL;
+  push_rows(L);
+  for (lua_Integer i = 1; (r = row_at(L, i)) != NULL; i++) {
+    if (strcmp(r->name, name) == 0) break;
+  }
+  lua_pop(L, 1);
+  return r;
+}
+
+static const mt_luafn *row_by_value(lua_State *L, int idx) {
+  push_rows(L);
+  lua_pushvalue(L, idx);
+  lua_rawget(L, -2);
+  const mt_luafn *r = lua_islightuserdata(L, -1) ? lua_touserdata(L, -1) : NULL;
+  lua_pop(L, 2);
+  return r;
+}
+
+/* ---- text ---- */
+
+/* Fills lines up to LINE columns, each indented; keeps paragraphs (an empty line). */
+static void add_wrapped(luaL_Buffer *b, const char *s, int indent) {
+  int column = 0;
+  while (*s) {
+    size_t word = strcspn(s, " \n");
+    if (word > 0 && column > 0 && column + 1 + (int)word > LINE) {
+      luaL_addchar(b, '\n');
+      column = 0;
+    }
+    if (word > 0 && column == 0) {
+      for (; column < indent; column++) luaL_addchar(b, ' ');
+    } else if (word > 0) {
+      luaL_addchar(b, ' ');
+      column++;
+    }
+    luaL_addlstring(b, s, word);
+    column += (int)word;
+    s += word;
+    if (*s == '\n') {
+      luaL_addchar(b, '\n');
+      column = 0;
+    }
+    if (*s) s++;
+  }
+  if (column > 0) luaL_addchar(b, '\n');
+}
+
+static void add_form(luaL_Buffer *b, const char *before, const char *name, const char *after,
+                     const char *comment) {
+  luaL_addstring(b, before);
+  luaL_addstring(b, name);
+  luaL_addstring(b, after);
+  luaL_addstring(b, comment);
+  luaL_addchar(b, '\n');
+}
+
+static bool has_function(const mt_opinfo *op) {
+  return (op->row->flags & (MT_NOFUNC | MT_HIDDEN)) == 0;
+}
+
+static void push_op(lua_State *L, const mt_opinfo *op) {
+  unsigned flags = op->row->flags;
+  const char *arguments = op->narg > 1 ? "(...)" : "()";
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  add_form(&b,
+           has_function(op)    ? "moth."
+           : flags & MT_HIDDEN ? "moth._C."
+                               : "",
+           op->row->schema, "", "");
+  if (flags & MT_METHOD)
+    add_form(&b, "x:", op->name, arguments, "    the same as a method of its first tensor");
+  if (flags & MT_INPLACE) {
+    luaL_addstring(&b, "x:");
+    luaL_addstring(&b, op->name);
+    add_form(&b, "_", arguments, "", "   in place: writes to its first tensor");
+  }
+  luaL_addchar(&b, '\n');
+  add_wrapped(&b, op->row->help, 2);
+  if (op->row->onnx) add_form(&b, "  ONNX: ", op->row->onnx, "", "");
+  luaL_pushresult(&b);
+}
+
+static void push_row(lua_State *L, const mt_luafn *r) {
+  push_rows(L);
+  lua_rawgetp(L, -1, r);
+  const char *where = lua_tostring(L, -1);
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, where ? where : "");
+  add_form(&b, "", r->schema, "", "\n");
+  add_wrapped(&b, r->help, 2);
+  luaL_pushresult(&b);
+  lua_replace(L, -3);
+  lua_pop(L, 1);
+}
+
+/* Adds the strings of the sorted list at idx as filled lines. */
+static void add_names(lua_State *L, luaL_Buffer *b, int idx, int indent) {
+  int column = 0;
+  lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
+  for (lua_Integer i = 1; i <= n; i++) {
+    lua_rawgeti(L, idx, i);
+    int len = (int)lua_rawlen(L, -1);
+    lua_pop(L, 1);
+    if (column > 0 && column + len + 1 > LINE) {
+      luaL_addchar(b, '\n');
+      column = 0;
+    }
+    for (int k = column == 0 ? indent : 1; k > 0; k--, column++) luaL_addchar(b, ' ');
+    lua_rawgeti(L, idx, i);
+    luaL_addvalue(b);
+    column += len;
+  }
+  luaL_addchar(b, '\n');
+}
+
+static void sort_list(lua_State *L, int idx) {
+  lua_getglobal(L, "table");
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "sort");
+    lua_pushvalue(L, idx);
+    lua_call(L, 1, 0);
+  }
+  lua_pop(L, 1);
+}
+
+/* Pushes the sorted list of the string keys of the table at idx that do not start with '_'. */
+static void push_fields(lua_State *L, int idx) {
+  idx = lua_absindex(L, idx);
+  lua_newtable(L);
+  lua_Integer n = 0;
+  lua_pushnil(L);
+  while (lua_next(L, idx)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) == LUA_TSTRING && lua_tostring(L, -1)[0] != '_') {
+      lua_pushvalue(L, -1);
+      lua_rawseti(L, -3, ++n);
+    }
+  }
+  sort_list(L, lua_gettop(L));
+}
+
+static void push_table_help(lua_State *L, int idx, const char *head) {
+  push_fields(L, idx);
+  int list = lua_gettop(L);
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, head);
+  add_names(L, &b, list, 2);
+  luaL_pushresult(&b);
+  lua_remove(L, list);
+}
+
+/* help() without arguments: what there is, by family. */
+static void push_overview(lua_State *L) {
+  static const char head[] =
+      "Moth " MOTH_VERSION
+      ": tensors with automatic differentiation, in Lua.\n\n"
+      "  help(moth.sum)  help \"sum\"    usage and meaning of a function or method\n"
+      "  help(moth.nn)                 what a module holds\n"
+      "  x:<TAB>  moth.nn.<TAB>        completion at the prompt\n\n"
+      "Indices start at 1, ranges are inclusive: x[{2, {1, 3}}] is row 2, columns 1 to 3.\n"
+      "Operations, by family:\n";
+  luaL_Buffer b;
+  const mt_family *family = NULL;
+  int column = 0;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, head);
+  for (int i = 0; i < mt_op_count(); i++) {
+    const mt_opinfo *op = mt_op_at(i);
+    if (op->row->flags & MT_HIDDEN) continue;
+    bool other = op->family != family;
+    if (other || column + (int)strlen(op->name) + 1 > LINE) {
+      luaL_addchar(&b, '\n');
+      column = 0;
+    }
+    if (other) {
+      luaL_addstring(&b, op->family->name);
+      luaL_addstring(&b, ":\n");
+    }
+    luaL_addstring(&b, column == 0 ? "  " : " ");
+    luaL_addstring(&b, op->name);
+    column += (column == 0 ? 2 : 1) + (int)strlen(op->name);
+    family = op->family;
+  }
+  luaL_addchar(&b, '\n');
+  luaL_pushresult(&b);
+}
+
+/* ---- finding what a value or a name means ---- */
+
+/* The operation called `name`, or whose in-place form is. */
+static const mt_opinfo *op_by_name(const char *name) {
+  char base[40];
+  const mt_opinfo *op = mt_op_find(name);
+  size_t len = strlen(name);
+  if (op || len < 2 || len >= sizeof(base) || name[len - 1] != '_') return op;
+  memcpy(base, name, len - 1);
+  base[len - 1] = 0;
+  op = mt_op_find(base);
+  return op && (op->row->flags & MT_INPLACE) ? op : NULL;
+}
+
+/* Pushes the name under which the table at `in` holds the value at idx, or nothing. */
+static bool push_key_of(lua_State *L, int in, int idx) {
+  in = lua_absindex(L, in);
+  lua_pushnil(L);
+  while (lua_next(L, in)) {
+    bool same = lua_type(L, -2) == LUA_TSTRING && lua_rawequal(L, -1, idx);
+    lua_pop(L, 1);
+    if (same) return true;
+  }
+  return false;
+}
+
+static void push_module(lua_State *L, const char *name) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  lua_getfield(L, -1, name);
+  lua_remove(L, -2);
+}
+
+void mt_help_push_methods(lua_State *L) {
+  push_module(L, "moth");
+  for (const char *const *name = (const char *const[]){"_C", "methods", NULL}; *name; name++) {
+    if (!lua_istable(L, -1)) return;
+    lua_getfield(L, -1, *name);
+    lua_remove(L, -2);
+  }
+}
+
+/* The name of an operation's Lua function at idx: the key in moth, its methods or moth._C. */
+static const mt_opinfo *op_by_value(lua_State *L, int idx) {
+  const mt_opinfo *op = NULL;
+  int top = lua_gettop(L);
+  push_module(L, "moth");
+  if (lua_istable(L, -1)) lua_getfield(L, -1, "_C");
+  mt_help_push_methods(L);
+  for (int i = lua_gettop(L); i > top && !op; i--) {
+    if (lua_istable(L, i) && push_key_of(L, i, idx)) op = op_by_name(lua_tostring(L, -1));
+  }
+  lua_settop(L, top);
+  return op;
+}
+
+/* A Lua function's signature and the comment above it; `name` may be NULL. */
+static void push_lua_function(lua_State *L, int idx, const char *name) {
+  lua_Debug ar;
+  lua_pushvalue(L, idx);
+  lua_getinfo(L, ">Su", &ar);
+  if (ar.what[0] == 'C') {
+    lua_pushfstring(L, "%s: a C function without help\n", name ? name : "function");
+    return;
+  }
+  luaL_Buffer b;
+  mt_source_push_comment(L, idx);
+  int comment = lua_gettop(L);
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, name ? name : "function");
+  luaL_addchar(&b, '(');
+  for (int i = 1; i <= ar.nparams; i++) {
+    lua_pushvalue(L, idx);
+    const char *param = lua_getlocal(L, NULL, i);
+    lua_pop(L, 1);
+    luaL_addstring(&b, i > 1 ? ", " : "");
+    luaL_addstring(&b, param ? param : "?");
+  }
+  if (ar.isvararg) luaL_addstring(&b, ar.nparams ? ", ..." : "...");
+  luaL_addstring(&b, ")\n\n");
+  lua_pushvalue(L, comment);
+  luaL_addvalue(&b);
+  luaL_pushresult(&b);
+  lua_remove(L, comment);
+}
+
+/* Classes (nn.class and the like): the comment above init, then the methods. */
+static void push_class(lua_State *L, int idx, const char *name) {
+  int top = lua_gettop(L);
+  lua_pushvalue(L, idx);
+  lua_pushliteral(L, "init");
+  lua_rawget(L, -2);
+  push_lua_function(L, lua_gettop(L), name ? name : "class");
+  push_table_help(L, idx, "\nFields and methods:\n");
+  lua_concat(L, 2);
+  lua_replace(L, top + 1);
+  lua_settop(L, top + 1);
+}
+
+static bool has_init(lua_State *L, int idx) {
+  lua_pushliteral(L, "init");
+  bool r = lua_rawget(L, idx) == LUA_TFUNCTION;
+  lua_pop(L, 1);
+  return r;
+}
+
+/* Pushes the help of the value at the absolute index idx, known as `name` (or NULL). */
+static void push_value_help(lua_State *L, int idx, const char *name) {
+  const mt_luafn *row;
+  const mt_opinfo *op;
+  if (lua_type(L, idx) == LUA_TFUNCTION) {
+    if ((row = row_by_value(L, idx)) != NULL) {
+      push_row(L, row);
+    } else if ((op = op_by_value(L, idx)) != NULL) {
+      push_op(L, op);
+    } else {
+      push_lua_function(L, idx, name);
+    }
+  } else if (mt_handle_at(L, mt_lua_of(L), idx)) {
+    mt_help_push_methods(L);
+    push_table_help(L, lua_gettop(L), "A tensor. Its methods (help \"NAME\" explains one):\n");
+    lua_remove(L, -2);
+  } else if (lua_type(L, idx) == LUA_TTABLE) {
+    if (has_init(L, idx)) {
+      push_class(L, idx, name);
+    } else {
+      lua_pushfstring(L, "%s holds:\n", name ? name : "This table");
+      int head = lua_gettop(L);
+      push_table_help(L, idx, lua_tostring(L, head));
+      lua_remove(L, head);
+    }
+  } else {
+    lua_pushfstring(L, "a %s\n", luaL_typename(L, idx));
+  }
+}
+
+/* Walks "nn.Linear" from the module moth (which loads moth.nn when needed) or from the globals. */
+static bool push_path(lua_State *L, const char *path, bool globals) {
+  int top = lua_gettop(L);
+  if (globals) {
+    lua_pushglobaltable(L);
+  } else {
+    push_module(L, "moth");
+  }
+  while (*path) {
+    size_t len = strcspn(path, ".:");
+    if (!lua_istable(L, -1)) break;
+    lua_pushlstring(L, path, len);
+    lua_gettable(L, -2);
+    path += len;
+    if (*path) path++;
+    if (lua_isnil(L, -1)) break;
+  }
+  lua_replace(L, top + 1);
+  lua_settop(L, top + 1);
+  if (!*path && !lua_isnil(L, -1)) return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+static bool mentions(const mt_opinfo *op, const char *word) {
+  return strstr(op->name, word) || strstr(op->row->help, word);
+}
+
+/* Nothing has that name: what mentions it? */
+static void push_similar(lua_State *L, const char *word) {
+  lua_Integer n = 0;
+  lua_newtable(L);
+  int list = lua_gettop(L);
+  for (int i = 0; i < mt_op_count() && *word; i++) {
+    const mt_opinfo *op = mt_op_at(i);
+    if ((op->row->flags & MT_HIDDEN) || !mentions(op, word)) continue;
+    lua_pushstring(L, op->name);
+    lua_rawseti(L, list, ++n);
+  }
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, "nothing is called \"");
+  luaL_addstring(&b, word);
+  luaL_addstring(&b, n ? "\"; these mention it:\n" : "\"; help() lists what there is");
+  if (n) add_names(L, &b, list, 2);
+  luaL_pushresult(&b);
+  lua_remove(L, list);
+}
+
+static void push_name_help(lua_State *L, const char *name) {
+  const char *plain = strncmp(name, "moth.", 5) == 0 ? name + 5 : name;
+  const char *colon = strrchr(plain, ':');
+  if (colon) plain = colon + 1;
+  if (strncmp(plain, "Tensor.", 7) == 0) plain += 7;
+  const mt_luafn *row = row_by_name(L, plain);
+  const mt_opinfo *op = op_by_name(plain);
+  if (op) {
+    push_op(L, op);
+  } else if (row) {
+    push_row(L, row);
+  } else if (push_path(L, plain, false) || push_path(L, name, true)) {
+    push_value_help(L, lua_gettop(L), name);
+    lua_remove(L, -2);
+  } else {
+    push_similar(L, plain);
+  }
+}
+
+/* ---- Lua functions ---- */
+
+static void push_help(lua_State *L) {
+  lua_settop(L, 1);
+  mt_library_extend(L); /* methods written in Lua are methods, too */
+  if (lua_isnil(L, 1)) {
+    push_overview(L);
+  } else if (lua_type(L, 1) == LUA_TSTRING) {
+    push_name_help(L, lua_tostring(L, 1));
+  } else {
+    push_value_help(L, 1, NULL);
+  }
+}
+
+int mt_help_fn(lua_State *L) {
+  push_help(L);
+  size_t len;
+  const char *s = lua_tolstring(L, -1, &len);
+  while (len > 0 && s[len - 1] == '\n') len--;
+  if (lua_getglobal(L, "print") != LUA_TFUNCTION) return 0;
+  lua_pushlstring(L, s, len);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
+static void set_string(lua_State *L, const char *key, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void set_flag(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+/* moth._C.docs(): { ops = {{name, family, schema, help, ...}}, functions = {{...}} } */
+int mt_help_docs(lua_State *L) {
+  lua_createtable(L, 0, 2);
+  lua_createtable(L, mt_op_count(), 0);
+  for (int i = 0; i < mt_op_count(); i++) {
+    const mt_opinfo *op = mt_op_at(i);
+    lua_createtable(L, 0, 9);
+    set_string(L, "name", op->name);
+    set_string(L, "family", op->family->name);
+    set_string(L, "schema", op->row->schema);
+    set_string(L, "help", op->row->help);
+    if (op->row->onnx) set_string(L, "onnx", op->row->onnx);
+    set_flag(L, "func", has_function(op));
+    set_flag(L, "method", (op->row->flags & MT_METHOD) != 0);
+    set_flag(L, "inplace", (op->row->flags & MT_INPLACE) != 0);
+    set_flag(L, "hidden", (op->row->flags & MT_HIDDEN) != 0);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "ops");
+  lua_newtable(L);
+  push_rows(L);
+  const mt_luafn *r;
+  for (lua_Integer i = 1; (r = row_at(L, i)) != NULL; i++) {
+    lua_createtable(L, 0, 4);
+    set_string(L, "name", r->name);
+    set_string(L, "schema", r->schema);
+    set_string(L, "help", r->help);
+    lua_rawgetp(L, -2, r);
+    lua_setfield(L, -2, "where");
+    lua_rawseti(L, -3, i);
+  }
+  lua_pop(L, 1);
+  lua_setfield(L, -2, "functions");
+  return 1;
+}
