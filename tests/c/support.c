@@ -173,9 +173,9 @@ void test_close(const mt_view *a, const mt_view *b, double rtol, double atol, co
   }
   for (int64_t p = 0; p < a->numel; p++) {
     mt_num x = mt_ref_load(a, p), y = mt_ref_load(b, p);
-    ck_assert_msg(near(x.re, y.re, rtol, atol) && near(x.im, y.im, rtol, atol),
-                  "%s: %s, element %lld: got %.17g, expected %.17g", what,
-                  mt_dtypes[a->dtype].name, (long long)p, (double)x.re, (double)y.re);
+    if (near(x.re, y.re, rtol, atol) && near(x.im, y.im, rtol, atol)) continue; /* Check is slow */
+    ck_abort_msg("%s: %s, element %lld: got %.17g, expected %.17g", what, mt_dtypes[a->dtype].name,
+                 (long long)p, (double)x.re, (double)y.re);
   }
 }
 
