@@ -1,8 +1,8 @@
 /* accumulate.c - the inner loops of all scatter kernels, and the walk that feeds them.
  *
- * Loops exist per dtype and operation. The walk has two nests, `other` and `line`, and makes the row
- * of one of them the inner loop: the one whose memory lies closer together. The order along a line
- * is the same either way. */
+ * Loops exist per dtype and operation. The walk has two nests, `other` and `line`, and makes the
+ * row of one of them the inner loop: the one whose memory lies closer together. The order along a
+ * line is the same either way. */
 #include "accumulate.h"
 
 #include "../half.h"
@@ -24,24 +24,24 @@ typedef uint64_t __attribute__((may_alias)) u8;
 
 /* D: type of the destination, S: of the source, W: in which the operation is done. A row without
  * offsets of its own is a plain vector operation. */
-#define LOOP(name, D, S, W, load, op)                                                      \
-  static void name(char *d, int64_t ds, const char *o, int64_t os, const char *s,          \
-                   int64_t ss, int64_t n) {                                                \
-    if (os == 0 && ds == sizeof(D) && ss == sizeof(S)) {                                   \
-      D *restrict p = (D *)(void *)(d + *(const int64_t *)o);                              \
-      const S *restrict q = (const S *)(const void *)s;                                    \
-      for (int64_t i = 0; i < n; i++) p[i] = (D)op((W)p[i], (W)load(q[i]));                \
-      return;                                                                              \
-    }                                                                                      \
-    for (int64_t i = 0; i < n; i++) {                                                      \
-      D *p = (D *)(void *)(d + i * ds + *(const int64_t *)(o + i * os));                   \
-      *p = (D)op((W)*p, (W)load(*(const S *)(const void *)(s + i * ss)));                  \
-    }                                                                                      \
+#define LOOP(name, D, S, W, load, op)                                                         \
+  static void name(char *d, int64_t ds, const char *o, int64_t os, const char *s, int64_t ss, \
+                   int64_t n) {                                                               \
+    if (os == 0 && ds == sizeof(D) && ss == sizeof(S)) {                                      \
+      D *restrict p = (D *)(void *)(d + *(const int64_t *)o);                                 \
+      const S *restrict q = (const S *)(const void *)s;                                       \
+      for (int64_t i = 0; i < n; i++) p[i] = (D)op((W)p[i], (W)load(q[i]));                   \
+      return;                                                                                 \
+    }                                                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                         \
+      D *p = (D *)(void *)(d + i * ds + *(const int64_t *)(o + i * os));                      \
+      *p = (D)op((W)*p, (W)load(*(const S *)(const void *)(s + i * ss)));                     \
+    }                                                                                         \
   }
-#define LOOPS(t, D, S, W, load)                  \
-  LOOP(add_##t, D, S, W, load, ADD)              \
-  LOOP(mul_##t, D, S, W, load, MUL)              \
-  LOOP(max_##t, D, S, W, load, KEEP_MAX)         \
+#define LOOPS(t, D, S, W, load)          \
+  LOOP(add_##t, D, S, W, load, ADD)      \
+  LOOP(mul_##t, D, S, W, load, MUL)      \
+  LOOP(max_##t, D, S, W, load, KEEP_MAX) \
   LOOP(min_##t, D, S, W, load, KEEP_MIN)
 
 LOOP(set_1, u1, u1, u1, LOAD, SECOND)
@@ -83,20 +83,32 @@ static void mul_c64(char *d, int64_t ds, const char *o, int64_t os, const char *
   }
 }
 
-#define ROW(t) {add_##t, mul_##t, max_##t, min_##t}
+#define ROW(t) \
+  { add_##t, mul_##t, max_##t, min_##t }
 static const mt_combine_fn table[MT_NDTYPES][4] = {
-    [MT_F64] = ROW(f64), [MT_F32] = ROW(f32), [MT_F16] = ROW(f16), [MT_BF16] = ROW(bf16),
-    [MT_I64] = ROW(i64), [MT_I32] = ROW(i32), [MT_I16] = ROW(i16), [MT_I8] = ROW(i8),
-    [MT_U8] = ROW(u8),   [MT_BOOL] = {or_bool, and_bool, or_bool, and_bool},
+    [MT_F64] = ROW(f64),
+    [MT_F32] = ROW(f32),
+    [MT_F16] = ROW(f16),
+    [MT_BF16] = ROW(bf16),
+    [MT_I64] = ROW(i64),
+    [MT_I32] = ROW(i32),
+    [MT_I16] = ROW(i16),
+    [MT_I8] = ROW(i8),
+    [MT_U8] = ROW(u8),
+    [MT_BOOL] = {or_bool, and_bool, or_bool, and_bool},
     [MT_C64] = {add_c64, mul_c64, NULL, NULL}};
 
 mt_combine_fn mt_combine_find(mt_combine how, mt_dtype dtype) {
   if (how != MT_COMBINE_SET) return table[dtype][how - MT_COMBINE_ADD];
   switch (mt_dtype_size(dtype)) {
-    case 1: return set_1;
-    case 2: return set_2;
-    case 4: return set_4;
-    default: return set_8;
+    case 1:
+      return set_1;
+    case 2:
+      return set_2;
+    case 4:
+      return set_4;
+    default:
+      return set_8;
   }
 }
 

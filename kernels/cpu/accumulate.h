@@ -1,19 +1,26 @@
 /* accumulate.h - combining rows of values into places given by byte offsets.
  *
- * A destination may be hit many times. Its line (all positions that can reach it) is always walked in
- * order by one thread, so the result is the same for any thread count. float16 and bfloat16 are
+ * A destination may be hit many times. Its line (all positions that can reach it) is always walked
+ * in order by one thread, so the result is the same for any thread count. float16 and bfloat16 are
  * collected in a float32 copy of the destination and rounded once at the end. */
 #ifndef MT_CPU_ACCUMULATE_H
 #define MT_CPU_ACCUMULATE_H
 
 #include "walk.h"
 
-typedef enum mt_combine { MT_COMBINE_SET, MT_COMBINE_ADD, MT_COMBINE_MUL, MT_COMBINE_MAX, MT_COMBINE_MIN } mt_combine;
+typedef enum mt_combine {
+  MT_COMBINE_SET,
+  MT_COMBINE_ADD,
+  MT_COMBINE_MUL,
+  MT_COMBINE_MAX,
+  MT_COMBINE_MIN
+} mt_combine;
 
 /* d[i] = combine(d[i], s[i]) with d[i] = d + i*ds + offset i. */
 typedef void (*mt_combine_fn)(char *d, int64_t ds, const char *o, int64_t os, const char *s,
                               int64_t ss, int64_t n);
-/* NULL when the dtype does not have it. For the half types d is float32 (not for MT_COMBINE_SET). */
+/* NULL when the dtype does not have it. For the half types d is float32 (not for MT_COMBINE_SET).
+ */
 mt_combine_fn mt_combine_find(mt_combine how, mt_dtype dtype);
 
 /* Operands of both walks: dst, offsets, src. `line` holds the dims along which destinations may

@@ -24,7 +24,8 @@ int mt_cpu_gather(const mt_kargs *k) {
   for (int d = 0; d < index->ndim; d++) {
     inner /= index->size[d];
     int64_t along = d == dim || x->ndim == 0 ? 0 : x->stride[d] * bytes(x);
-    mt_walk_dim(&w, index->size[d], (const int64_t[]){out->stride[d] * bytes(out), inner * 8, along});
+    mt_walk_dim(&w, index->size[d],
+                (const int64_t[]){out->stride[d] * bytes(out), inner * 8, along});
   }
   mt_walk_end(&w);
   mt_move_gather(k->par, &w, (int)bytes(x), out->data, offs, x->data);
@@ -91,8 +92,12 @@ int mt_cpu_take(const mt_kargs *k) {
   const mt_view *x = k->in[0], *index = k->in[1], *out = k->out[0];
   int64_t *offs = k->scratch;
   mt_walk w;
-  mt_offsets o = {.input = 1, .ndim = index->ndim, .size = index->size, .limit = x->numel,
-                  .flat = x, .wrap = true};
+  mt_offsets o = {.input = 1,
+                  .ndim = index->ndim,
+                  .size = index->size,
+                  .limit = x->numel,
+                  .flat = x,
+                  .wrap = true};
   int status = mt_offsets_fill(k, &o, offs);
   if (status != MT_OK) return status;
   mt_walk_begin(&w, 3);
@@ -142,8 +147,13 @@ int mt_index_plan_offsets(const mt_index_plan *p, const mt_kargs *k, const mt_vi
   if (p->nindex == 0) offs[0] = 0;
   for (int i = 0; i < p->nindex; i++) {
     int d = (int)p->dims[i];
-    mt_offsets o = {.input = 1 + i, .ndim = p->ndim, .size = p->size, .limit = x->size[d],
-                    .step = x->stride[d] * bytes(x), .wrap = true, .add = i > 0};
+    mt_offsets o = {.input = 1 + i,
+                    .ndim = p->ndim,
+                    .size = p->size,
+                    .limit = x->size[d],
+                    .step = x->stride[d] * bytes(x),
+                    .wrap = true,
+                    .add = i > 0};
     int status = mt_offsets_fill(k, &o, offs);
     if (status != MT_OK) return status;
   }

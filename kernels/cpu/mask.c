@@ -1,8 +1,8 @@
 /* mask.c - results whose size depends on the data: nonzero, masked_select, masked_scatter.
  *
- * The caller counts first (nonzero_count), allocates, and then fills. Filling needs to know where each
- * piece of the input starts in the result: the input is cut into pieces of fixed size, their counts
- * are summed up in scratch, and then all pieces are filled independently. */
+ * The caller counts first (nonzero_count), allocates, and then fills. Filling needs to know where
+ * each piece of the input starts in the result: the input is cut into pieces of fixed size, their
+ * counts are summed up in scratch, and then all pieces are filled independently. */
 #include <string.h>
 
 #include "move.h"
@@ -14,18 +14,25 @@ static inline int64_t bytes(const mt_view *v) { return mt_dtype_size((mt_dtype)v
 /* Whether the element at p is not 0; NaN is not. */
 static inline bool truth(const char *p, int dtype) {
   switch (dtype) {
-    case MT_F64: return *(const double *)(const void *)p != 0;
-    case MT_F32: return *(const float *)(const void *)p != 0;
+    case MT_F64:
+      return *(const double *)(const void *)p != 0;
+    case MT_F32:
+      return *(const float *)(const void *)p != 0;
     case MT_F16:
-    case MT_BF16: return (*(const uint16_t *)(const void *)p & 0x7fff) != 0;
-    case MT_I64: return *(const int64_t *)(const void *)p != 0;
-    case MT_I32: return *(const int32_t *)(const void *)p != 0;
-    case MT_I16: return *(const int16_t *)(const void *)p != 0;
+    case MT_BF16:
+      return (*(const uint16_t *)(const void *)p & 0x7fff) != 0;
+    case MT_I64:
+      return *(const int64_t *)(const void *)p != 0;
+    case MT_I32:
+      return *(const int32_t *)(const void *)p != 0;
+    case MT_I16:
+      return *(const int16_t *)(const void *)p != 0;
     case MT_C64: {
       const mt_c64 *c = (const mt_c64 *)(const void *)p;
       return c->re != 0 || c->im != 0;
     }
-    default: return *p != 0;
+    default:
+      return *p != 0;
   }
 }
 

@@ -1,7 +1,7 @@
 /* move.c - copies, fills and gathers by element size.
  *
- * The inner loops exist once per size; a row that is contiguous on both sides is a memcpy. The types
- * are marked may_alias because a float is moved here as a number of the same size. */
+ * The inner loops exist once per size; a row that is contiguous on both sides is a memcpy. The
+ * types are marked may_alias because a float is moved here as a number of the same size. */
 #include "move.h"
 
 #include <string.h>
@@ -36,10 +36,18 @@ void mt_move_row(int size, char *d, int64_t ds, const char *s, int64_t ss, int64
     return;
   }
   switch (size) {
-    case 1: row_u1(d, ds, s, ss, n); break;
-    case 2: row_u2(d, ds, s, ss, n); break;
-    case 4: row_u4(d, ds, s, ss, n); break;
-    default: row_u8(d, ds, s, ss, n); break;
+    case 1:
+      row_u1(d, ds, s, ss, n);
+      break;
+    case 2:
+      row_u2(d, ds, s, ss, n);
+      break;
+    case 4:
+      row_u4(d, ds, s, ss, n);
+      break;
+    default:
+      row_u8(d, ds, s, ss, n);
+      break;
   }
 }
 
@@ -51,10 +59,18 @@ void mt_move_set(int size, char *d, int64_t ds, const char *value, int64_t n) {
     return;
   }
   switch (size) {
-    case 1: set_u1(d, ds, value, n); break;
-    case 2: set_u2(d, ds, value, n); break;
-    case 4: set_u4(d, ds, value, n); break;
-    default: set_u8(d, ds, value, n); break;
+    case 1:
+      set_u1(d, ds, value, n);
+      break;
+    case 2:
+      set_u2(d, ds, value, n);
+      break;
+    case 4:
+      set_u4(d, ds, value, n);
+      break;
+    default:
+      set_u8(d, ds, value, n);
+      break;
   }
 }
 
@@ -113,10 +129,18 @@ static void gather_range(void *ctx, int64_t begin, int64_t end, int worker) {
       continue;
     }
     switch (j->size) {
-      case 1: gather_u1(d, ds, o, os, s, ss, c.n); break;
-      case 2: gather_u2(d, ds, o, os, s, ss, c.n); break;
-      case 4: gather_u4(d, ds, o, os, s, ss, c.n); break;
-      default: gather_u8(d, ds, o, os, s, ss, c.n); break;
+      case 1:
+        gather_u1(d, ds, o, os, s, ss, c.n);
+        break;
+      case 2:
+        gather_u2(d, ds, o, os, s, ss, c.n);
+        break;
+      case 4:
+        gather_u4(d, ds, o, os, s, ss, c.n);
+        break;
+      default:
+        gather_u8(d, ds, o, os, s, ss, c.n);
+        break;
     }
   }
 }

@@ -10,11 +10,16 @@
 int64_t mt_offsets_read(const mt_view *v, int64_t off) {
   const char *p = v->data + off;
   switch (v->dtype) {
-    case MT_I64: return *(const int64_t *)p;
-    case MT_I32: return *(const int32_t *)p;
-    case MT_I16: return *(const int16_t *)p;
-    case MT_I8: return *(const int8_t *)p;
-    default: return *(const uint8_t *)p;
+    case MT_I64:
+      return *(const int64_t *)p;
+    case MT_I32:
+      return *(const int32_t *)p;
+    case MT_I16:
+      return *(const int16_t *)p;
+    case MT_I8:
+      return *(const int8_t *)p;
+    default:
+      return *(const uint8_t *)p;
   }
 }
 
@@ -76,7 +81,7 @@ static void fill_range_i64(void *ctx, int64_t begin, int64_t end, int worker) {
   while (mt_cursor_next(j->w, &c)) {
     const char *p = j->v->data + c.off[0];
     for (int64_t i = 0; i < c.n; i++, at++) {
-      uint64_t x = (uint64_t)*(const int64_t *)(p + i * es) - (uint64_t)base;
+      uint64_t x = (uint64_t) * (const int64_t *)(p + i * es) - (uint64_t)base;
       if (x >= limit) {
         report(j, at);
         return;

@@ -1,8 +1,8 @@
 /* offsets.h - from index tensors to checked byte offsets.
  *
  * Every kernel that takes positions turns them into byte offsets first: the one place where base,
- * index dtype, negative positions and the allowed range are looked at. Nothing is read or written at
- * a position before all of them were found good; the lowest bad one is reported in k->error. The
+ * index dtype, negative positions and the allowed range are looked at. Nothing is read or written
+ * at a position before all of them were found good; the lowest bad one is reported in k->error. The
  * inner loops that follow only add. */
 #ifndef MT_CPU_OFFSETS_H
 #define MT_CPU_OFFSETS_H
@@ -10,8 +10,8 @@
 #include "walk.h"
 
 typedef struct mt_offsets {
-  int input;           /* number of the index tensor among k->in */
-  int ndim;            /* the shape it is broadcast to ... */
+  int input; /* number of the index tensor among k->in */
+  int ndim;  /* the shape it is broadcast to ... */
   const int64_t *size;
   int64_t limit;       /* positions: 0 <= p < limit */
   int64_t step;        /* bytes from one position to the next */
@@ -34,12 +34,12 @@ int64_t mt_offsets_read(const mt_view *v, int64_t off);
 /* ---- x[i, j, ..]: several index tensors (inputs 1 .. nindex), broadcast together ---- */
 typedef struct mt_index_plan {
   int nindex;
-  const int64_t *dims;      /* which dims of x they address, ascending */
-  int ndim;                 /* the shape they broadcast to */
+  const int64_t *dims; /* which dims of x they address, ascending */
+  int ndim;            /* the shape they broadcast to */
   int64_t size[MT_MAX_DIM], numel;
-  int nfree;                /* the other dims of x */
+  int nfree; /* the other dims of x */
   int free[MT_MAX_DIM];
-  int at;                   /* free dims in front of the broadcast shape in the result */
+  int at; /* free dims in front of the broadcast shape in the result */
 } mt_index_plan;
 
 void mt_index_plan_make(mt_index_plan *p, const mt_kargs *k, int nindex, const int64_t *dims);

@@ -1,5 +1,5 @@
-/* rearrange.c - results that hold the input's elements in another order: flip, roll, concat, tril and
- * triu, repeated positions. Each element is copied once; nothing is computed. */
+/* rearrange.c - results that hold the input's elements in another order: flip, roll, concat, tril
+ * and triu, repeated positions. Each element is copied once; nothing is computed. */
 #include "accumulate.h"
 #include "move.h"
 

@@ -1,5 +1,5 @@
-/* scatter.c - writing at positions: scatter and its reductions, index_add/copy/fill, index_put, put,
- * the gradient of embedding, and sums over overlapping windows.
+/* scatter.c - writing at positions: scatter and its reductions, index_add/copy/fill, index_put,
+ * put, the gradient of embedding, and sums over overlapping windows.
  *
  * Every one is: copy x to the result, then combine values into places given by checked byte offsets
  * (offsets.h, accumulate.h). Indices are checked before the result is touched, so an operation in
@@ -225,7 +225,9 @@ int mt_cpu_embedding_back(const mt_kargs *k) {
   int status = mt_offsets_own(k, 1, out->size[0], acc_step(out, 0), offs);
   if (status != MT_OK) return status;
   mt_view acc = mt_accumulate_begin(k, NULL, out, behind_offsets(k, index->numel));
-  mt_scatter s = {.dst = acc.data, .offs = offs, .src = g->data,
+  mt_scatter s = {.dst = acc.data,
+                  .offs = offs,
+                  .src = g->data,
                   .fn = mt_combine_find(MT_COMBINE_ADD, (mt_dtype)out->dtype)};
   int64_t inner = index->numel;
   mt_walk_begin(&s.line, 3);
@@ -235,13 +237,17 @@ int mt_cpu_embedding_back(const mt_kargs *k) {
   }
   mt_walk_end(&s.line);
   mt_walk_begin(&s.other, 3);
-  mt_walk_dim(&s.other, width, (const int64_t[]){acc.stride[1] * bytes(&acc), 0,
-                                                 g->stride[g->ndim - 1] * bytes(g)});
+  mt_walk_dim(&s.other, width,
+              (const int64_t[]){acc.stride[1] * bytes(&acc), 0, g->stride[g->ndim - 1] * bytes(g)});
   mt_walk_end(&s.other);
   if (index->numel) mt_scatter_run(k->par, &s);
   if (padding >= 0 && padding < out->size[0]) {
-    mt_view row = {.data = acc.data + padding * acc.stride[0] * bytes(&acc), .size = {width},
-                   .stride = {acc.stride[1]}, .numel = width, .ndim = 1, .dtype = acc.dtype};
+    mt_view row = {.data = acc.data + padding * acc.stride[0] * bytes(&acc),
+                   .size = {width},
+                   .stride = {acc.stride[1]},
+                   .numel = width,
+                   .ndim = 1,
+                   .dtype = acc.dtype};
     mt_move_fill(k->par, &row, &(const uint64_t){0});
   }
   return mt_accumulate_end(k, &acc, out);
@@ -262,8 +268,9 @@ int mt_cpu_index_put(const mt_kargs *k) {
   bool add = MT_KARG_INT(k, 4) != 0;
   mt_index_plan p;
   mt_index_plan_make(&p, k, nindex, k->arg[2].u.ints);
-  mt_scatter s = {.offs = k->scratch, .fn = mt_combine_find(add ? MT_COMBINE_ADD : MT_COMBINE_SET,
-                                                            (mt_dtype)out->dtype)};
+  mt_scatter s = {
+      .offs = k->scratch,
+      .fn = mt_combine_find(add ? MT_COMBINE_ADD : MT_COMBINE_SET, (mt_dtype)out->dtype)};
   mt_view acc = *out;
   if (add && mt_accumulate_bytes(out)) { /* offsets are those of the float32 copy */
     acc.dtype = MT_F32;
@@ -311,12 +318,17 @@ size_t mt_cpu_index_put_scratch(const mt_kargs *k) {
 int mt_cpu_put(const mt_kargs *k) {
   const mt_view *x = k->in[0], *index = k->in[1], *src = k->in[2], *out = k->out[0];
   bool add = MT_KARG_INT(k, 3) != 0;
-  mt_scatter s = {.offs = k->scratch, .fn = mt_combine_find(add ? MT_COMBINE_ADD : MT_COMBINE_SET,
-                                                            (mt_dtype)out->dtype)};
+  mt_scatter s = {
+      .offs = k->scratch,
+      .fn = mt_combine_find(add ? MT_COMBINE_ADD : MT_COMBINE_SET, (mt_dtype)out->dtype)};
   mt_view flat = *out;
   if (add && mt_accumulate_bytes(out)) flat = (mt_view){.dtype = MT_F32, .contiguous = true};
-  mt_offsets o = {.input = 1, .ndim = index->ndim, .size = index->size, .limit = x->numel,
-                  .flat = &flat, .wrap = true};
+  mt_offsets o = {.input = 1,
+                  .ndim = index->ndim,
+                  .size = index->size,
+                  .limit = x->numel,
+                  .flat = &flat,
+                  .wrap = true};
   int status = mt_offsets_fill(k, &o, k->scratch);
   if (status != MT_OK) return status;
   mt_view acc = *out;
@@ -327,7 +339,8 @@ int mt_cpu_put(const mt_kargs *k) {
   mt_walk_begin(&s.other, 3);
   for (int d = 0; d < index->ndim && inner > 0; d++) { /* source has the shape of the index */
     inner /= index->size[d];
-    mt_walk_dim(&s.line, index->size[d], (const int64_t[]){0, inner * 8, stride_of(src, d, index->ndim)});
+    mt_walk_dim(&s.line, index->size[d],
+                (const int64_t[]){0, inner * 8, stride_of(src, d, index->ndim)});
   }
   mt_walk_end(&s.line);
   mt_walk_end(&s.other);
@@ -352,8 +365,9 @@ int mt_cpu_as_strided_back(const mt_kargs *k) {
   mt_cursor c;
   mt_walk_begin(&w, 2);
   for (int d = 0; d < g->ndim; d++) {
-    mt_walk_dim(&w, g->size[d], (const int64_t[]){stride[d] * acc.stride[0] * bytes(&acc),
-                                                  g->stride[d] * bytes(g)});
+    mt_walk_dim(
+        &w, g->size[d],
+        (const int64_t[]){stride[d] * acc.stride[0] * bytes(&acc), g->stride[d] * bytes(g)});
   }
   mt_walk_end(&w);
   mt_cursor_seek(&w, &c, 0, w.numel);

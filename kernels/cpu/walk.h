@@ -2,8 +2,8 @@
  *
  * A walk is a list of dims with one byte stride per operand, adjacent dims merged wherever every
  * operand allows it. A cursor goes through a range of its positions (row-major) in rows: pieces of
- * the last dim, for which the caller has a plain strided loop. Ranges may start and end anywhere, so
- * a walk is cut for threads by position.
+ * the last dim, for which the caller has a plain strided loop. Ranges may start and end anywhere,
+ * so a walk is cut for threads by position.
  *
  *     mt_cursor c;
  *     mt_cursor_seek(&w, &c, begin, end);

@@ -87,7 +87,9 @@ uint64_t test_random(void) {
   return state * 0x2545f4914f6cdd1du;
 }
 
-int64_t test_below(int64_t n) { return n <= 1 ? 0 : (int64_t)((test_random() >> 11) % (uint64_t)n); }
+int64_t test_below(int64_t n) {
+  return n <= 1 ? 0 : (int64_t)((test_random() >> 11) % (uint64_t)n);
+}
 
 /* ---- views ---- */
 

@@ -21,7 +21,12 @@ uint64_t test_random(void);
 int64_t test_below(int64_t n); /* 0 .. n-1 */
 void test_seed(uint64_t seed);
 
-typedef enum { TEST_CONTIGUOUS, TEST_PERMUTED, TEST_GAPS, TEST_LAYOUTS } test_layout;
+typedef enum {
+  TEST_CONTIGUOUS,
+  TEST_PERMUTED,
+  TEST_GAPS,
+  TEST_LAYOUTS
+} test_layout;
 
 /* A view with elements set to 0. TEST_PERMUTED: dims in another order in memory; TEST_GAPS: unused
  * elements between the used ones. */

@@ -2,8 +2,9 @@
  *
  * A plain kernel loops over positions and touches one element at a time through mt_ref_load and
  * mt_ref_store, so it is right for every dtype and every stride by construction. Numbers are long
- * double: on x86-64 it holds every int64 and every double exactly. A kernel has the same arguments as
- * its fast twin (mt_ref_NAME for mt_cpu_NAME); only those that a file in this folder defines exist. */
+ * double: on x86-64 it holds every int64 and every double exactly. A kernel has the same arguments
+ * as its fast twin (mt_ref_NAME for mt_cpu_NAME); only those that a file in this folder defines
+ * exist. */
 #ifndef MT_REF_H
 #define MT_REF_H
 
