@@ -58,7 +58,7 @@ static bool same_shape(const mt_call *c) {
   return true;
 }
 
-static int elementwise_shape(mt_call *c) {
+int mt_shape_elementwise(mt_call *c) {
   if (MT_LIKELY(same_shape(c))) {
     mt_spec_like(&c->out[0], c->inv[0]);
     return MT_OK;
@@ -77,7 +77,7 @@ static int describe(mt_call *c) {
   int status = mt_types_apply(c);
   if (status) return status;
   if (row->shape) return row->shape(c);
-  return row->view ? MT_OK : elementwise_shape(c);
+  return row->view ? MT_OK : mt_shape_elementwise(c);
 }
 
 /* ---- kernels ---- */

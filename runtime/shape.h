@@ -35,6 +35,8 @@ void mt_spec_set(mt_spec *s, int ndim, const int64_t *size);
 void mt_spec_like(mt_spec *s, const mt_view *v);
 /* The list at argument j as up to MT_MAX_DIM sizes; an int counts as a list of one. */
 int mt_arg_list(const mt_call *c, int j, int64_t *out, int *n);
+/* The rule of elementwise rows: broadcast, keeping the layout of the inputs (invoke.c). */
+int mt_shape_elementwise(mt_call *c);
 /* The shape left after reducing `dims` (list of n wrapped dims, n 0: all). */
 void mt_spec_reduce(mt_spec *s, const mt_view *v, const int64_t *dims, int n, bool keepdim);
 
