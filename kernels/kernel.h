@@ -93,6 +93,7 @@ typedef struct mt_kerror {
 } mt_kerror;
 
 struct mt_isa;
+struct mt_blas; /* cpu/gemm.h */
 
 /* Everything a kernel gets. */
 typedef struct mt_kargs {
@@ -109,6 +110,7 @@ typedef struct mt_kargs {
   mt_parallel *par;
   const struct mt_isa *isa; /* the variants for this processor, chosen once at start */
   mt_kerror *error;
+  const struct mt_blas *(*blas)(mt_dtype dtype); /* NULL, or lends a BLAS: loaded when asked for */
 } mt_kargs;
 
 typedef int (*mt_kernel_fn)(const mt_kargs *k);
