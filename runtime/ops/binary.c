@@ -20,12 +20,12 @@
 #define A b->arg[0]
 #define B b->arg[1]
 
-static moth_tensor *conj(mt_back *b, moth_tensor *t) {
+static moth_tensor *conjugate(mt_back *b, moth_tensor *t) {
   return t && t->v.dtype == MT_C64 ? mt_op1(b->c, "conj", t) : t;
 }
 /* g * v, with v a tensor (conjugated) or a number. */
 static moth_tensor *times(mt_back *b, moth_tensor *g, mt_value v) {
-  if (v.kind == MT_TENSOR) v = mt_t(conj(b, v.u.t));
+  if (v.kind == MT_TENSOR) v = mt_t(conjugate(b, v.u.t));
   return MT_DO(b->c, "mul", mt_t(g), v);
 }
 static moth_tensor *neg(mt_back *b, moth_tensor *t) { return mt_op1(b->c, "neg", t); }
@@ -73,7 +73,7 @@ static void back_mul(mt_back *b) {
 }
 static void back_div(mt_back *b) {
   mt_value den = B;
-  if (den.kind == MT_TENSOR) den = mt_t(conj(b, den.u.t));
+  if (den.kind == MT_TENSOR) den = mt_t(conjugate(b, den.u.t));
   moth_tensor *q = MT_DO(b->c, "div", mt_t(G), den);
   if (b->need[0]) mt_grad(b, 0, q);
   if (!b->need[1]) return;
@@ -273,7 +273,7 @@ static void back_addcmul(mt_back *b) {
 static void back_addcdiv(mt_back *b) {
   if (b->need[0]) mt_grad(b, 0, G);
   moth_tensor *g = MT_DO(b->c, "mul", mt_t(G), b->arg[3]);
-  moth_tensor *q = MT_DO(b->c, "div", mt_t(g), mt_t(conj(b, b->in[2])));
+  moth_tensor *q = MT_DO(b->c, "div", mt_t(g), mt_t(conjugate(b, b->in[2])));
   if (b->need[1]) mt_grad(b, 1, q);
   if (b->need[2])
     mt_grad(b, 2, neg(b, times(b, q, mt_t(MT_DO(b->c, "div", b->arg[1], b->arg[2])))));

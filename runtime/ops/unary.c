@@ -18,18 +18,18 @@
 static moth_tensor *mul(mt_back *b, moth_tensor *a, moth_tensor *t) {
   return mt_op2(b->c, "mul", a, t);
 }
-static moth_tensor *conj(mt_back *b, moth_tensor *t) {
+static moth_tensor *conjugate(mt_back *b, moth_tensor *t) {
   return t && t->v.dtype == MT_C64 ? mt_op1(b->c, "conj", t) : t;
 }
 
 static void back_neg(mt_back *b) { mt_grad(b, 0, mt_op1(b->c, "neg", G)); }
 static void back_abs(mt_back *b) { mt_grad(b, 0, mul(b, G, mt_op1(b->c, "sgn", X))); }
-static void back_exp(mt_back *b) { mt_grad(b, 0, mul(b, G, conj(b, Y))); }
+static void back_exp(mt_back *b) { mt_grad(b, 0, mul(b, G, conjugate(b, Y))); }
 static void back_exp2(mt_back *b) {
   mt_grad(b, 0, mt_ops(b->c, "mul", mul(b, G, Y), 0.693147180559945309));
 }
 static void back_expm1(mt_back *b) { mt_grad(b, 0, mul(b, G, mt_ops(b->c, "add", Y, 1))); }
-static void back_log(mt_back *b) { mt_grad(b, 0, mt_op2(b->c, "div", G, conj(b, X))); }
+static void back_log(mt_back *b) { mt_grad(b, 0, mt_op2(b->c, "div", G, conjugate(b, X))); }
 
 /* g / (x * ln base) */
 static void back_log_base(mt_back *b, double ln) {
@@ -41,22 +41,22 @@ static void back_log1p(mt_back *b) {
   mt_grad(b, 0, mt_op2(b->c, "div", G, mt_ops(b->c, "add", X, 1)));
 }
 static void back_sqrt(mt_back *b) {
-  mt_grad(b, 0, mt_op2(b->c, "div", G, mt_ops(b->c, "mul", conj(b, Y), 2)));
+  mt_grad(b, 0, mt_op2(b->c, "div", G, mt_ops(b->c, "mul", conjugate(b, Y), 2)));
 }
 /* -g/2 * y^3 */
 static void back_rsqrt(mt_back *b) {
   moth_tensor *y3 = mul(b, mul(b, Y, Y), Y);
-  mt_grad(b, 0, mt_ops(b->c, "mul", mul(b, G, conj(b, y3)), -0.5));
+  mt_grad(b, 0, mt_ops(b->c, "mul", mul(b, G, conjugate(b, y3)), -0.5));
 }
 static void back_square(mt_back *b) {
-  mt_grad(b, 0, mul(b, G, mt_ops(b->c, "mul", conj(b, X), 2)));
+  mt_grad(b, 0, mul(b, G, mt_ops(b->c, "mul", conjugate(b, X), 2)));
 }
 static void back_reciprocal(mt_back *b) {
-  mt_grad(b, 0, mt_op1(b->c, "neg", mul(b, G, conj(b, mul(b, Y, Y)))));
+  mt_grad(b, 0, mt_op1(b->c, "neg", mul(b, G, conjugate(b, mul(b, Y, Y)))));
 }
-static void back_sin(mt_back *b) { mt_grad(b, 0, mul(b, G, conj(b, mt_op1(b->c, "cos", X)))); }
+static void back_sin(mt_back *b) { mt_grad(b, 0, mul(b, G, conjugate(b, mt_op1(b->c, "cos", X)))); }
 static void back_cos(mt_back *b) {
-  mt_grad(b, 0, mt_op1(b->c, "neg", mul(b, G, conj(b, mt_op1(b->c, "sin", X)))));
+  mt_grad(b, 0, mt_op1(b->c, "neg", mul(b, G, conjugate(b, mt_op1(b->c, "sin", X)))));
 }
 static void back_tan(mt_back *b) {
   mt_grad(b, 0, mul(b, G, mt_ops(b->c, "add", mul(b, Y, Y), 1)));
@@ -65,7 +65,7 @@ static void back_sinh(mt_back *b) { mt_grad(b, 0, mul(b, G, mt_op1(b->c, "cosh",
 static void back_cosh(mt_back *b) { mt_grad(b, 0, mul(b, G, mt_op1(b->c, "sinh", X))); }
 static void back_tanh(mt_back *b) {
   if (G && G->v.dtype == MT_C64) {
-    mt_grad(b, 0, mul(b, G, conj(b, MT_DO(b->c, "rsub", mt_t(mul(b, Y, Y)), mt_i(1)))));
+    mt_grad(b, 0, mul(b, G, conjugate(b, MT_DO(b->c, "rsub", mt_t(mul(b, Y, Y)), mt_i(1)))));
     return;
   }
   mt_grad(b, 0, mt_op2(b->c, "_tanh_back", G, Y));
@@ -101,6 +101,31 @@ static void back_rad2deg(mt_back *b) { mt_grad(b, 0, mt_ops(b->c, "mul", G, 57.2
 static void back_nan_to_num(mt_back *b) {
   moth_tensor *fine = mt_op1(b->c, "isfinite", X);
   mt_grad(b, 0, MT_DO(b->c, "where", mt_t(fine), mt_t(G), mt_f(0)));
+}
+
+/* Real: flat. Complex, y = x/|x|: (g - y Re(conj(y) g)) / |x|, 0 at 0. */
+static void back_sgn(mt_back *b) {
+  mt_ctx *c = b->c;
+  if (b->meta[0].dtype != MT_C64) {
+    mt_back_zero(b);
+    return;
+  }
+  moth_tensor *along = mt_op1(c, "real", mul(b, conjugate(b, Y), G));
+  moth_tensor *r = mt_op1(c, "abs", X);
+  moth_tensor *d = mt_op2(c, "div", mt_op2(c, "sub", G, mul(b, Y, along)), r);
+  mt_grad(b, 0, MT_DO(c, "where", mt_t(MT_DO(c, "eq", mt_t(r), mt_i(0))), mt_i(0), mt_t(d)));
+}
+
+static void back_conj(mt_back *b) { mt_grad(b, 0, mt_op1(b->c, "conj", G)); }
+static void back_real(mt_back *b) { mt_grad(b, 0, G); }
+static void back_imag(mt_back *b) {
+  mt_grad(b, 0, MT_DO(b->c, "complex", mt_t(mt_ops(b->c, "mul", G, 0)), mt_t(G)));
+}
+
+/* Of complex numbers a real result: the kernel's store keeps the real part. */
+static int shape_to_real(mt_call *c) {
+  if (c->common == MT_C64) c->out[0].dtype = MT_F32;
+  return mt_shape_elementwise(c);
 }
 
 /* round(decimals): scaled, rounded, scaled back. */
@@ -150,7 +175,7 @@ static const mt_op ops[] = {
     {.schema = "neg(tensor self) -> tensor", .help = "-x.", .types = SAME, MT_ELEMENTWISE(neg),
      .backward = back_neg, .onnx = "Neg:13", .sample = "{2,3}", .flags = FORM},
     {.schema = "abs(tensor self) -> tensor", .help = "|x|; the gradient at 0 is 0.",
-     .types = SAME_REAL, MT_ELEMENTWISE(abs), .backward = back_abs, .save = MT_IN(0),
+     .types = SAME, .shape = shape_to_real, MT_ELEMENTWISE(abs), .backward = back_abs, .save = MT_IN(0),
      .onnx = "Abs:13", .sample = "{2,3}", .flags = FORM},
     {.schema = "exp(tensor self) -> tensor", .help = "e^x.", .types = FLOATS, MT_ELEMENTWISE(exp),
      .backward = back_exp, .save = MT_OUT(0), .onnx = "Exp:13", .sample = "{2,3}", .flags = FORM},
@@ -233,8 +258,18 @@ static const mt_op ops[] = {
      .types = {MT_REALS_B, MT_FIRST, MT_COMMON}, MT_ELEMENTWISE(sign), .backward = mt_back_zero,
      .onnx = "Sign:13", .sample = "{2,3}", .flags = FORM},
     {.schema = "sgn(tensor self) -> tensor", .help = "The sign; of complex numbers x/|x|.",
-     .types = {MT_REALS_B, MT_FIRST, MT_COMMON}, MT_ELEMENTWISE(sign), .backward = mt_back_zero,
+     .types = {MT_ALL, MT_FIRST, MT_COMMON}, MT_ELEMENTWISE(sgn), .backward = back_sgn,
+     .save = MT_IN(0) | MT_OUT(0),
      .sample = "{2,3}", .flags = FORM},
+    {.schema = "conj(tensor self) -> tensor", .help = "The complex conjugate.",
+     .types = {MT_ALL, MT_FIRST, MT_COMMON}, MT_ELEMENTWISE(conj), .backward = back_conj,
+     .sample = "{2,3}", .flags = MT_METHOD},
+    {.schema = "real(tensor self) -> tensor", .help = "The real part.",
+     .types = {MT_ALL, MT_FIRST, MT_COMMON}, .shape = shape_to_real, MT_ELEMENTWISE(real),
+     .backward = back_real, .sample = "{2,3}", .flags = MT_METHOD},
+    {.schema = "imag(tensor self) -> tensor", .help = "The imaginary part of complex numbers.",
+     .types = {MT_BIT(C64), MT_FIRST, MT_COMMON}, .shape = shape_to_real, MT_ELEMENTWISE(imag),
+     .backward = back_imag, .flags = MT_METHOD},
     {.schema = "floor(tensor self) -> tensor", .help = "The next integer below.",
      .types = SAME_REAL, MT_ELEMENTWISE(floor), .backward = mt_back_zero, .onnx = "Floor:13",
      .sample = "{2,3}", .flags = FORM},
