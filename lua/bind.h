@@ -19,7 +19,7 @@
  * interrupted script, remembers the running coroutine. */
 static inline mt_lua *mt_lua_enter(lua_State *L) {
   mt_lua *S = mt_lua_of(L);
-  S->L = L;
+  if (MT_UNLIKELY(S->L != L)) mt_lua_switch(L, S);
   if (MT_UNLIKELY(S->pace.debt > S->pace.limit)) mt_pace_collect(L, S);
   if (MT_UNLIKELY(S->rt->interrupted)) mt_error_check_interrupt(L, S);
   return S;

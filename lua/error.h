@@ -6,8 +6,12 @@
 #ifndef MT_LUA_ERROR_H
 #define MT_LUA_ERROR_H
 
+#include <lua.h>
+
 #include "state.h"
 
+/* Makes the registry's place for errors that are kept. */
+void mt_error_open(lua_State *L);
 /* Raises the runtime's last error (mt_fail made it); never returns. A Lua error that passed through
  * the runtime (from a hook or a Function) is raised again as it was. */
 int mt_error_raise(lua_State *L, mt_lua *S, int status);

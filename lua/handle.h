@@ -61,5 +61,7 @@ void mt_handle_push(lua_State *L, mt_lua *S, moth_tensor *t);
 /* The metatable of tensors and its method table, in the registry. */
 void mt_handle_push_metatable(lua_State *L);
 extern const char mt_handle_key; /* its registry key */
+/* From now on new handles get a __gc: for hosts that own the allocator. Never raises (but for memory). */
+void mt_handle_use_finalizers(lua_State *L);
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef MT_LUA_PACE_H
 #define MT_LUA_PACE_H
 
+#include "moth_lua.h"
 #include "state.h"
 
 void mt_pace_init(mt_lua *S);
