@@ -2,13 +2,6 @@
 #define REAL float
 #define REAL_IS_F32 1
 #define LANE int32_t
-#if defined __AVX512F__
-#define VLANES 16
-#elif defined __AVX2__
-#define VLANES 8
-#else
-#define VLANES 4
-#endif
 #define GEMM_FNS MT_ISA_NAME(mt_gemm_f32)
 #include "gemm_arch.h"
 #include "gemm_kernel.h"

@@ -2,13 +2,6 @@
 #define REAL double
 #define REAL_IS_F32 0
 #define LANE int64_t
-#if defined __AVX512F__
-#define VLANES 8
-#elif defined __AVX2__
-#define VLANES 4
-#else
-#define VLANES 2
-#endif
 #define GEMM_FNS MT_ISA_NAME(mt_gemm_f64)
 #include "gemm_arch.h"
 #include "gemm_kernel.h"
