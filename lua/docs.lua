@@ -130,8 +130,11 @@ local function write_functions()
   end)
   for _, f in ipairs(docs.functions) do
     if f.help ~= "" then
-      lines[#lines + 1] = ("\n## %s%s\n\n```\n%s%s\n```\n\n%s"):format(f.where, f.name, f.where,
-        f.schema, f.help)
+      local s = parse(f.schema)
+      local skip = s.args[1] and s.args[1].name == "self" and 1 or 0
+      local where = f.where == "tensor:" and "x:" or f.where
+      lines[#lines + 1] = ("\n## %s%s\n\n```\n%s%s\n```\n\n%s"):format(where, f.name, where,
+        signature(s, skip), f.help)
     end
   end
   write("functions.md", lines)
@@ -238,7 +241,9 @@ local function write_annotations()
   for _, f in ipairs(docs.functions) do
     local owner = f.where == "tensor:" and "Tensor:" or f.where
     if f.help ~= "" and (owner == "Tensor:" or owner == "moth.") then
-      add_declaration(lines, owner, parse(f.schema), 0, f.help)
+      local s = parse(f.schema)
+      local skip = owner == "Tensor:" and s.args[1] and s.args[1].name == "self" and 1 or 0
+      add_declaration(lines, owner, s, skip, f.help)
     end
   end
   lines[#lines + 1] = "return moth"

@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "complete.h"
 #include "library.h"
+#include "print.h"
 #include "source.h"
 
 static const char rows_key = 0; /* registry: list of rows; row -> where, function -> row */
@@ -31,11 +33,13 @@ void mt_help_setfuncs(lua_State *L, const mt_luafn *rows, const char *where) {
   luaL_checkstack(L, 4, "help");
   push_rows(L);
   for (const mt_luafn *r = rows; r->name; r++) {
-    lua_pushcfunction(L, r->fn);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -4, r->name);
-    lua_pushlightuserdata(L, (void *)(uintptr_t)r);
-    lua_rawset(L, -3);
+    if (r->fn) {
+      lua_pushcfunction(L, r->fn);
+      lua_pushvalue(L, -1);
+      lua_setfield(L, -4, r->name);
+      lua_pushlightuserdata(L, (void *)(uintptr_t)r);
+      lua_rawset(L, -3);
+    }
     lua_pushstring(L, where);
     lua_rawsetp(L, -2, r);
     lua_pushlightuserdata(L, (void *)(uintptr_t)r);
@@ -44,7 +48,7 @@ void mt_help_setfuncs(lua_State *L, const mt_luafn *rows, const char *where) {
   lua_pop(L, 1);
 }
 
-/* Calls `fn` for each row until it returns true. The table of rows is on top of the stack. */
+/* Row number i of the table of rows on top of the stack, NULL behind the last. */
 static const mt_luafn *row_at(lua_State *L, lua_Integer i) {
   lua_rawgeti(L, -1, i);
   const mt_luafn *r = lua_touserdata(L, -1);
@@ -136,14 +140,29 @@ static void push_op(lua_State *L, const mt_opinfo *op) {
   luaL_pushresult(&b);
 }
 
+/* Methods list their first argument; a caller writes it in front: "x:size(dim? dim=nil)". */
+static void add_row_usage(luaL_Buffer *b, const mt_luafn *r, const char *where) {
+  static const char self[] = "tensor self";
+  const char *open = strchr(r->schema, '(');
+  bool method = strcmp(where, "tensor:") == 0;
+  luaL_addstring(b, method ? "x:" : where);
+  if (method && open && strncmp(open + 1, self, sizeof(self) - 1) == 0) {
+    luaL_addlstring(b, r->schema, (size_t)(open + 1 - r->schema));
+    open += sizeof(self);
+    luaL_addstring(b, open + strspn(open, ", "));
+  } else {
+    luaL_addstring(b, r->schema);
+  }
+  luaL_addstring(b, "\n\n");
+}
+
 static void push_row(lua_State *L, const mt_luafn *r) {
   push_rows(L);
   lua_rawgetp(L, -1, r);
   const char *where = lua_tostring(L, -1);
   luaL_Buffer b;
   luaL_buffinit(L, &b);
-  luaL_addstring(&b, where ? where : "");
-  add_form(&b, "", r->schema, "", "\n");
+  add_row_usage(&b, r, where ? where : "");
   add_wrapped(&b, r->help, 2);
   luaL_pushresult(&b);
   lua_replace(L, -3);
@@ -284,18 +303,18 @@ void mt_help_push_methods(lua_State *L) {
   }
 }
 
-/* The name of an operation's Lua function at idx: the key in moth, its methods or moth._C. */
-static const mt_opinfo *op_by_value(lua_State *L, int idx) {
-  const mt_opinfo *op = NULL;
+/* Pushes the key under which moth, the methods or moth._C hold the function at idx. */
+static bool push_name_of(lua_State *L, int idx) {
   int top = lua_gettop(L);
+  bool found = false;
   push_module(L, "moth");
   if (lua_istable(L, -1)) lua_getfield(L, -1, "_C");
   mt_help_push_methods(L);
-  for (int i = lua_gettop(L); i > top && !op; i--) {
-    if (lua_istable(L, i) && push_key_of(L, i, idx)) op = op_by_name(lua_tostring(L, -1));
-  }
-  lua_settop(L, top);
-  return op;
+  for (int i = lua_gettop(L); i > top && !found; i--)
+    found = lua_istable(L, i) && push_key_of(L, i, idx);
+  if (found) lua_replace(L, top + 1);
+  lua_settop(L, found ? top + 1 : top);
+  return found;
 }
 
 /* A Lua function's signature and the comment above it; `name` may be NULL. */
@@ -348,18 +367,30 @@ static bool has_init(lua_State *L, int idx) {
   return r;
 }
 
+static void push_function_help(lua_State *L, int idx, const char *name) {
+  const mt_luafn *row = row_by_value(L, idx);
+  const mt_opinfo *op = NULL;
+  int top = lua_gettop(L);
+  if (!row && push_name_of(L, idx)) {
+    name = lua_tostring(L, -1);
+    row = row_by_name(L, name);
+    op = op_by_name(name);
+  }
+  if (row) {
+    push_row(L, row);
+  } else if (op) {
+    push_op(L, op);
+  } else {
+    push_lua_function(L, idx, name);
+  }
+  lua_replace(L, top + 1);
+  lua_settop(L, top + 1);
+}
+
 /* Pushes the help of the value at the absolute index idx, known as `name` (or NULL). */
 static void push_value_help(lua_State *L, int idx, const char *name) {
-  const mt_luafn *row;
-  const mt_opinfo *op;
   if (lua_type(L, idx) == LUA_TFUNCTION) {
-    if ((row = row_by_value(L, idx)) != NULL) {
-      push_row(L, row);
-    } else if ((op = op_by_value(L, idx)) != NULL) {
-      push_op(L, op);
-    } else {
-      push_lua_function(L, idx, name);
-    }
+    push_function_help(L, idx, name);
   } else if (mt_handle_at(L, mt_lua_of(L), idx)) {
     mt_help_push_methods(L);
     push_table_help(L, lua_gettop(L), "A tensor. Its methods (help \"NAME\" explains one):\n");
@@ -460,7 +491,7 @@ static void push_help(lua_State *L) {
   }
 }
 
-int mt_help_fn(lua_State *L) {
+static int help(lua_State *L) {
   push_help(L);
   size_t len;
   const char *s = lua_tolstring(L, -1, &len);
@@ -482,7 +513,7 @@ static void set_flag(lua_State *L, const char *key, bool value) {
 }
 
 /* moth._C.docs(): { ops = {{name, family, schema, help, ...}}, functions = {{...}} } */
-int mt_help_docs(lua_State *L) {
+static int docs(lua_State *L) {
   lua_createtable(L, 0, 2);
   lua_createtable(L, mt_op_count(), 0);
   for (int i = 0; i < mt_op_count(); i++) {
@@ -515,4 +546,34 @@ int mt_help_docs(lua_State *L) {
   lua_pop(L, 1);
   lua_setfield(L, -2, "functions");
   return 1;
+}
+
+static const mt_luafn functions[] = {
+    {"help", help, "help(any? what=nil)",
+     "Prints what is known about a function, a method, a module or a class; `what` is the value "
+     "itself "
+     "or its name. Without arguments: what there is."},
+    {"inspect", mt_print_inspect_fn, "inspect(any value) -> str",
+     "The text that the prompt shows for a value: tables with sorted keys, cut when long, folded "
+     "when "
+     "deep."},
+    {"set_printoptions", mt_print_set_options,
+     "set_printoptions(*, int? precision=nil, int? threshold=nil, int? edgeitems=nil, int? "
+     "linewidth=nil, any? sci_mode=nil)",
+     "How tensors print: digits behind the point (4), how many elements are printed in full "
+     "(1000), how "
+     "many at each end otherwise (3), columns of a line (80), and whether numbers are scientific "
+     "(true, false, or \"auto\")."},
+    {NULL, NULL, NULL, NULL}};
+
+void mt_help_open(lua_State *L, mt_lua *S) {
+  (void)S;
+  mt_help_setfuncs(L, functions, "moth.");
+  if (lua_getfield(L, -1, "_C") == LUA_TTABLE) {
+    lua_pushcfunction(L, docs);
+    lua_setfield(L, -2, "docs");
+    lua_pushcfunction(L, mt_complete_fn);
+    lua_setfield(L, -2, "complete");
+  }
+  lua_pop(L, 1);
 }

@@ -10,7 +10,7 @@
 
 typedef struct mt_luafn {
   const char *name;
-  lua_CFunction fn;
+  lua_CFunction fn;   /* NULL: set by other means, only described here */
   const char *schema; /* "tensor(data, *, dtype dtype=nil, bool requires_grad=false) -> tensor" */
   const char *help;   /* sentences; "" for metamethods */
 } mt_luafn;
@@ -19,10 +19,9 @@ typedef struct mt_luafn {
  * rows. `where` is what a caller writes in front of the name: "moth." or "tensor:". Can raise. */
 void mt_help_setfuncs(lua_State *L, const mt_luafn *rows, const char *where);
 
+/* Adds help, inspect and set_printoptions to the module table on top, docs and complete to _C. */
+void mt_help_open(lua_State *L, mt_lua *S);
 /* Pushes the table of tensor methods. */
 void mt_help_push_methods(lua_State *L);
-/* lua_CFunctions: help([what]) prints; moth._C.docs() returns all there is, for docs.lua. */
-int mt_help_fn(lua_State *L);
-int mt_help_docs(lua_State *L);
 
 #endif

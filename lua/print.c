@@ -392,7 +392,9 @@ int mt_print_set_options(lua_State *L) {
   int_option(L, "threshold", &o.threshold, 0, 1000000000);
   int_option(L, "edgeitems", &o.edgeitems, 1, 1000000);
   int_option(L, "linewidth", &o.linewidth, 20, 10000);
-  if (lua_getfield(L, 1, "sci_mode") != LUA_TNIL) o.sci = lua_toboolean(L, -1);
+  int kind = lua_getfield(L, 1, "sci_mode");
+  if (kind == LUA_TBOOLEAN) o.sci = lua_toboolean(L, -1);
+  if (kind == LUA_TSTRING) o.sci = -1; /* "auto": by the numbers */
   *shared = o;
   return 0;
 }
