@@ -512,9 +512,34 @@ static void run_plan(plan *p, void *scratch) {
   if (p->nchunks > 1) mt_parallel_for(par, p->kept.numel, GRAIN / 64, join_chunks, p);
 }
 
+/* One block, one result, nothing to plan: what a loss or a small metric is. */
+static bool run_small(const mt_kargs *k, mt_rjob job, const mt_view *x, unsigned mask,
+                      const mt_view *o0, const mt_view *o1) {
+  static const int64_t off[3] = {0, 0, 0};
+  mt_dtype in = (mt_dtype)x->dtype;
+  unsigned all = (1u << x->ndim) - 1;
+  mt_lane lane = choose_lane(job.kind, in, (mt_dtype)o0->dtype);
+  if (!x->contiguous || (mask & all) != all || x->numel > MT_RBLOCK || x->numel == 0) return false;
+  if (!mt_lane_native(lane, in) || job.map != MT_RMAP_NONE) return false;
+  plan p;
+  mt_racc acc = empty_acc(job.kind);
+  p.k = k;
+  p.job = job;
+  p.lane = lane;
+  p.out[0] = (mt_dtype)o0->dtype;
+  p.out[1] = o1 ? (mt_dtype)o1->dtype : MT_NODTYPE;
+  p.to[0] = o0->data;
+  p.to[1] = o1 ? o1->data : NULL;
+  p.red.numel = x->numel;
+  k->isa->reduce->lane[lane]->row[job.kind](x->data, x->numel, 0, &acc);
+  finish(&p, &acc, off);
+  return true;
+}
+
 int mt_reduce_run(const mt_kargs *k, mt_rjob job, const mt_view *x, unsigned mask,
                   const mt_view *o0, const mt_view *o1, void *scratch) {
   plan p;
+  if (run_small(k, job, x, mask, o0, o1)) return MT_OK;
   make_plan(&p, k, job, x, mask, o0, o1);
   if (p.kept.numel == 0) return MT_OK;
   if (p.red.numel == 0 && job.kind >= MT_R_MAX && job.kind <= MT_R_ARGMIN) return MT_ERROR;
@@ -526,6 +551,7 @@ size_t mt_reduce_scratch(const mt_kargs *k, mt_rjob job, const mt_view *x, unsig
                          const mt_view *o0, const mt_view *o1) {
   plan p;
   size_t n;
+  if (x->numel <= CHUNK) return 0;
   make_plan(&p, k, job, x, mask, o0, o1);
   if (p.nchunks == 1) return 0;
   if (__builtin_mul_overflow((size_t)p.kept.numel, (size_t)p.nchunks, &n)) return SIZE_MAX;

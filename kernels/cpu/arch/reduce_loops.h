@@ -9,78 +9,9 @@
 extern const struct mt_reduce_loops MT_ISA_NAME(mt_reduce_f32), MT_ISA_NAME(mt_reduce_f64),
     MT_ISA_NAME(mt_reduce_i64);
 
-#if defined(__AVX512F__)
-#define VBYTES 64
-#elif defined(__AVX__)
-#define VBYTES 32
-#else
-#define VBYTES 16
-#endif
-#define W ((int64_t)(VBYTES / sizeof(T)))
-#define INLINE static inline __attribute__((always_inline))
+#include "runs.h"
 
-#if MT_RFLOAT
-#define IS_NAN(x) ((x) != (x))
-#else
-#define IS_NAN(x) ((x)&0)
-#endif
-
-typedef T vec __attribute__((vector_size(VBYTES)));
-typedef TI ivec __attribute__((vector_size(VBYTES)));
-typedef T uvec __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));
-
-INLINE vec vload(const T *p) { return *(const uvec *)p; }
-INLINE vec vset(T x) { return (vec){0} + x; }
-INLINE vec vselect(ivec mask, vec a, vec b) { return (vec)((mask & (ivec)a) | (~mask & (ivec)b)); }
-
-/* ---- Sums (of integers: modulo 2^64, so unsigned) ---- */
-
-/* Eight vectors are added as a tree, in their own type; what runs on is f64. That is as fast as
- * adding them up one by one, and the error stays at three roundings however long the block is. */
-
-#if MT_RFLOAT
-typedef T sum_t;
-typedef double wide_t;
-#else
-typedef uint64_t sum_t;
-typedef uint64_t wide_t;
-#endif
-typedef sum_t svec __attribute__((vector_size(VBYTES)));
-typedef wide_t wvec __attribute__((vector_size(VBYTES / sizeof(T) * sizeof(wide_t))));
-
-/* Adds the lanes pairwise. */
-INLINE wide_t vsum(const wvec *v) {
-  wide_t t[VBYTES / sizeof(T)];
-  __builtin_memcpy(t, v, sizeof t);
-  for (int64_t h = W / 2; h > 0; h /= 2)
-    for (int64_t j = 0; j < h; j++) t[j] += t[j + h];
-  return t[0];
-}
-
-INLINE svec term(const T *x, bool square) {
-  svec v = (svec)vload(x);
-  return square ? v * v : v;
-}
-
-INLINE wide_t run_sum(const T *x, int64_t n, bool square) {
-  wvec s = {0};
-  svec rest = {0};
-  wide_t tail = 0;
-  int64_t i = 0;
-  for (; i + 8 * W <= n; i += 8 * W) {
-    svec t[8];
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) t[j] = term(x + i + j * W, square);
-    t[0] = ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
-    s += __builtin_convertvector(t[0], wvec);
-  }
-  if (i + W <= n) {
-    for (; i + W <= n; i += W) rest += term(x + i, square);
-    s += __builtin_convertvector(rest, wvec);
-  }
-  for (; i < n; i++) tail += square ? (wide_t)x[i] * (wide_t)x[i] : (wide_t)x[i];
-  return n < W ? tail : vsum(&s) + tail;
-}
+/* ---- Sums ---- */
 
 INLINE void cols_sum(const T *xv, int64_t stride, int64_t rows, int64_t cols, sum_t *restrict s,
                      bool square) {
@@ -152,39 +83,6 @@ static void col_count(const void *xv, int64_t stride, int64_t rows, int64_t cols
 }
 
 /* ---- Extreme values ---- */
-
-INLINE T run_best(const T *x, int64_t n, bool max) {
-  int64_t i = 0;
-  T best = x[0];
-  if (n >= W) {
-    vec b0 = vload(x), b1 = b0;
-    ivec nan = (ivec)IS_NAN(b0);
-    for (; i + 2 * W <= n; i += 2 * W) {
-      vec a = vload(x + i), b = vload(x + i + W);
-      b0 = vselect(max ? a > b0 : a < b0, a, b0);
-      b1 = vselect(max ? b > b1 : b < b1, b, b1);
-      nan |= (ivec)IS_NAN(a) | (ivec)IS_NAN(b);
-    }
-    for (; i + W <= n; i += W) {
-      vec a = vload(x + i);
-      b0 = vselect(max ? a > b0 : a < b0, a, b0);
-      nan |= (ivec)IS_NAN(a);
-    }
-    b0 = vselect(max ? b1 > b0 : b1 < b0, b1, b0);
-    best = b0[0];
-    for (int64_t j = 0; j < W; j++) {
-      if (max ? b0[j] > best : b0[j] < best) best = b0[j];
-#if MT_RFLOAT
-      if (nan[j]) return (T)__builtin_nan("");
-#endif
-    }
-  }
-  for (; i < n; i++) {
-    if (IS_NAN(x[i])) return x[i];
-    if (max ? x[i] > best : x[i] < best) best = x[i];
-  }
-  return best;
-}
 
 INLINE bool better(bool max, T v, const mt_racc *a) {
 #if MT_RFLOAT
@@ -341,15 +239,15 @@ static void row_var(const void *xv, int64_t n, int64_t first, mt_racc *acc) {
   const T *x = xv;
   T mean = (T)(run_sum(x, n, false) / (double)n);
   vec m = vset(mean);
-  wvec dw = {0}, qw = {0};
+  wide dw = {{0}, {0}}, qw = {{0}, {0}};
   double d = 0, q = 0;
   int64_t i = 0;
   (void)first;
   for (; i + 4 * W <= n; i += 4 * W) {
     vec a = vload(x + i) - m, b = vload(x + i + W) - m;
     vec c = vload(x + i + 2 * W) - m, e = vload(x + i + 3 * W) - m;
-    dw += __builtin_convertvector((a + b) + (c + e), wvec);
-    qw += __builtin_convertvector((a * a + b * b) + (c * c + e * e), wvec);
+    widen(&dw, (a + b) + (c + e));
+    widen(&qw, (a * a + b * b) + (c * c + e * e));
   }
   for (; i < n; i++) {
     double e = (double)x[i] - mean;
