@@ -8,6 +8,7 @@
 #include "autograd.h"
 #include "bind.h"
 #include "help.h"
+#include "io.h"
 #include "library.h"
 #include "print.h"
 #include "tensor.h"
@@ -39,6 +40,7 @@ int luaopen_moth(lua_State *L) {
   mt_tensor_open(L, S);
   mt_autograd_open(L, S);
   mt_help_open(L, S);
+  mt_io_open(L, S);
   mt_library_open(L);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &key_module);
