@@ -127,6 +127,10 @@ static inline int64_t mt_karg_i(const mt_kargs *k, int j) {
   const mt_value *v = &k->arg[j];
   return v->kind == MT_FLOAT ? (int64_t)v->u.f : v->u.i;
 }
+/* Number of tensors that a tensor[] argument brought: one tensor may stand for a list of one. */
+static inline int mt_karg_len(const mt_kargs *k, int j) {
+  return k->arg[j].kind == MT_TENSORS ? k->arg[j].n : k->arg[j].kind == MT_TENSOR;
+}
 
 /* The elementwise formulas by name. */
 typedef enum mt_ew {

@@ -224,6 +224,10 @@ static int add_tensor_arg(mt_frame *f, int j) {
   const mt_arginfo *info = &f->c.op->arg[j];
   const mt_value *v = &f->arg[j];
   if (MT_LIKELY(v->kind == MT_TENSOR && info->kind != MT_A_TENSORS)) {
+    if (info->kind == MT_A_INDEX &&
+        mt_dtype_category((mt_dtype)v->u.t->v.dtype) != MT_CAT_INT)
+      return mt_fail(f->c.rt, MT_ERROR, "argument '%s': expected integer positions, got %s",
+                     info->name, mt_tensor_str(v->u.t));
     add_input(f, v->u.t);
     return MT_OK;
   }

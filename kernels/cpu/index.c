@@ -166,7 +166,7 @@ int mt_cpu_index(const mt_kargs *k) {
   const mt_view *x = k->in[0], *out = k->out[0];
   mt_index_plan p;
   mt_walk w;
-  mt_index_plan_make(&p, k, k->arg[1].n, k->arg[2].u.ints);
+  mt_index_plan_make(&p, k, mt_karg_len(k, 1), k->arg[2].u.ints);
   int status = mt_index_plan_offsets(&p, k, x, k->scratch);
   if (status != MT_OK || out->numel == 0) return status;
   mt_walk_begin(&w, 3);
@@ -189,6 +189,6 @@ int mt_cpu_index(const mt_kargs *k) {
 
 size_t mt_cpu_index_scratch(const mt_kargs *k) {
   mt_index_plan p;
-  mt_index_plan_make(&p, k, k->arg[1].n, k->arg[2].u.ints);
+  mt_index_plan_make(&p, k, mt_karg_len(k, 1), k->arg[2].u.ints);
   return mt_offsets_bytes(p.numel + 1);
 }

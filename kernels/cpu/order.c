@@ -44,7 +44,9 @@
     }                                                                                \
     memset(count, 0, sizeof count);                                                  \
     for (int64_t i = 0; i < n; i++) {                                                \
-      for (int d = 0; d < DIGITS; d++) count[d][KEY(a[i]) >> (8 * d) & 255]++;       \
+      _Pragma("GCC unroll 8") for (int d = 0; d < DIGITS; d++) {                     \
+        count[d][KEY(a[i]) >> (8 * d) & 255]++;                                      \
+      }                                                                              \
     }                                                                                \
     for (int d = 0; d < DIGITS; d++) {                                               \
       if (count[d][KEY(a[0]) >> (8 * d) & 255] == n) continue;                       \

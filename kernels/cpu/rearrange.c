@@ -56,7 +56,7 @@ int mt_cpu_concat(const mt_kargs *k) {
   const mt_view *out = k->out[0];
   int dim = (int)MT_KARG_INT(k, 1);
   int64_t at = 0;
-  for (int i = 0; i < k->arg[0].n; i++) {
+  for (int i = 0; i < mt_karg_len(k, 0); i++) {
     const mt_view *x = k->in[i];
     if (x->ndim != out->ndim) continue;
     mt_view part = *out;

@@ -259,59 +259,88 @@ size_t mt_cpu_embedding_back_scratch(const mt_kargs *k) {
 
 /* ---- x[i, j, ..] = v ---- */
 
-/* index_put(x, indices, dims, operand values, accumulate): values broadcast to the shape that
- * index(x, indices, dims) has. */
+/* What is put: for a different dtype a converted copy in scratch. */
+static int put_values(const mt_kargs *k, const mt_view *v, int8_t dtype, void *room, mt_view *as) {
+  int64_t step = 1;
+  *as = *v;
+  if (v->dtype == dtype) return MT_OK;
+  as->data = room;
+  as->dtype = dtype;
+  as->contiguous = true;
+  for (int d = v->ndim - 1; d >= 0; d--) {
+    as->stride[d] = step;
+    step *= v->size[d];
+  }
+  return mt_convert(k, as, v);
+}
+
+/* Bytes of scratch for offsets and a float32 copy, up to where put_values may begin. */
+static size_t before_values(const mt_kargs *k, const mt_index_plan *p) {
+  size_t n = scratch_for(p->numel + 1, k->out[0]);
+  return n == SIZE_MAX ? n : (n + 63) / 64 * 64;
+}
+
+static void put_plan(mt_scatter *s, const mt_index_plan *p, const mt_view *acc,
+                     const mt_view *values) {
+  int rd = 0, nd = p->ndim + p->nfree;
+  mt_walk_begin(&s->line, 3);
+  mt_walk_begin(&s->other, 3);
+  for (int i = 0; i <= p->nfree; i++) {
+    int64_t inner = p->numel;
+    for (int e = 0; i == p->at && e < p->ndim; e++, rd++) {
+      inner /= p->size[e];
+      mt_walk_dim(&s->line, p->size[e], (const int64_t[]){0, inner * 8, stride_of(values, rd, nd)});
+    }
+    if (i == p->nfree) break;
+    int d = p->free[i];
+    mt_walk_dim(&s->other, acc->size[d],
+                (const int64_t[]){acc->stride[d] * bytes(acc), 0, stride_of(values, rd++, nd)});
+  }
+  mt_walk_end(&s->line);
+  mt_walk_end(&s->other);
+  s->dst = acc->data;
+  s->src = values->data;
+}
+
+/* index_put(x, indices, operand values, dims, accumulate): values of any dtype broadcast to the
+ * shape that index(x, indices, dims) has. */
 int mt_cpu_index_put(const mt_kargs *k) {
   const mt_view *x = k->in[0], *out = k->out[0];
-  int nindex = k->arg[1].n;
-  const mt_view *values = k->in[1 + nindex];
-  bool add = MT_KARG_INT(k, 4) != 0;
+  int nindex = mt_karg_len(k, 1);
+  mt_combine how = MT_KARG_INT(k, 4) ? MT_COMBINE_ADD : MT_COMBINE_SET;
   mt_index_plan p;
-  mt_index_plan_make(&p, k, nindex, k->arg[2].u.ints);
-  mt_scatter s = {
-      .offs = k->scratch,
-      .fn = mt_combine_find(add ? MT_COMBINE_ADD : MT_COMBINE_SET, (mt_dtype)out->dtype)};
-  mt_view acc = *out;
-  if (add && mt_accumulate_bytes(out)) { /* offsets are those of the float32 copy */
+  mt_view values, acc = *out;
+  mt_scatter s = {.offs = k->scratch, .fn = mt_combine_find(how, (mt_dtype)out->dtype)};
+  mt_index_plan_make(&p, k, nindex, k->arg[3].u.ints);
+  if (how == MT_COMBINE_ADD && mt_accumulate_bytes(out)) { /* offsets in the float32 copy */
     acc.dtype = MT_F32;
     for (int d = acc.ndim - 1; d >= 0; d--) acc.stride[d] = acc_step(out, d) / 4;
   }
   int status = mt_index_plan_offsets(&p, k, &acc, k->scratch);
+  if (status == MT_OK) {
+    status = put_values(k, k->in[1 + nindex], out->dtype, (char *)k->scratch + before_values(k, &p),
+                        &values);
+  }
   if (status != MT_OK) return status;
-  if (!add && x->data != out->data) mt_move_copy(k->par, out, x);
-  if (add) acc = mt_accumulate_begin(k, x, out, behind_offsets(k, p.numel + 1));
-  uint64_t bits;
-  mt_view one = {.data = (char *)&bits, .numel = 1, .dtype = out->dtype};
-  if (values->ndim == 0) {
-    scalar(k, values, out->dtype, &bits);
-    values = &one;
+  if (how == MT_COMBINE_ADD) {
+    acc = mt_accumulate_begin(k, x, out, behind_offsets(k, p.numel + 1));
+  } else if (x->data != out->data) {
+    mt_move_copy(k->par, out, x);
   }
-  int rd = 0, nd = p.ndim + p.nfree;
-  mt_walk_begin(&s.line, 3);
-  mt_walk_begin(&s.other, 3);
-  for (int i = 0; i <= p.nfree; i++) {
-    int64_t inner = p.numel;
-    for (int e = 0; i == p.at && e < p.ndim && inner > 0; e++, rd++) {
-      inner /= p.size[e];
-      mt_walk_dim(&s.line, p.size[e], (const int64_t[]){0, inner * 8, stride_of(values, rd, nd)});
-    }
-    if (i == p.nfree || p.numel == 0) break;
-    int d = p.free[i];
-    mt_walk_dim(&s.other, x->size[d],
-                (const int64_t[]){acc.stride[d] * bytes(&acc), 0, stride_of(values, rd++, nd)});
+  if (p.numel) {
+    put_plan(&s, &p, &acc, &values);
+    mt_scatter_run(k->par, &s);
   }
-  mt_walk_end(&s.line);
-  mt_walk_end(&s.other);
-  s.dst = acc.data;
-  s.src = values->data;
-  if (p.numel) mt_scatter_run(k->par, &s);
-  return add ? mt_accumulate_end(k, &acc, out) : MT_OK;
+  return how == MT_COMBINE_ADD ? mt_accumulate_end(k, &acc, out) : MT_OK;
 }
 
 size_t mt_cpu_index_put_scratch(const mt_kargs *k) {
   mt_index_plan p;
-  mt_index_plan_make(&p, k, k->arg[1].n, k->arg[2].u.ints);
-  return scratch_for(p.numel + 1, k->out[0]);
+  mt_index_plan_make(&p, k, mt_karg_len(k, 1), k->arg[3].u.ints);
+  const mt_view *v = k->in[1 + p.nindex];
+  size_t n = before_values(k, &p);
+  if (n == SIZE_MAX || v->dtype == k->out[0]->dtype) return n;
+  return n + (size_t)v->numel * (size_t)bytes(k->out[0]);
 }
 
 /* put(x, index, source, accumulate): positions in x flattened */

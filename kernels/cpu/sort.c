@@ -120,9 +120,43 @@ static size_t all_parts(const mt_kargs *k, int dim) {
   return part > SIZE_MAX / 2 / n ? SIZE_MAX : part * n;
 }
 
-static void emit(const job *j, const char *x, char *v, char *i, int64_t r, uint64_t at) {
-  memcpy(v + r * j->vs, x + (int64_t)at * j->xs, (size_t)bytes(j->x));
-  *(int64_t *)(void *)(i + r * j->is) = (int64_t)at + j->base;
+typedef uint16_t __attribute__((may_alias)) u2;
+typedef uint32_t __attribute__((may_alias)) u4;
+typedef uint64_t __attribute__((may_alias)) u8;
+
+/* Results 0 .. n-1 of a line: the elements at the positions in `at` (every `jump`-th uint64, of
+ * which the bits in `mask` count) and the positions themselves. */
+static void emit(const job *j, const char *x, char *v, char *idx, const uint64_t *at, int jump,
+                 uint64_t mask, int64_t n) {
+  const int64_t xs = j->xs, vs = j->vs;
+#define VALUES(T)                                                            \
+  for (int64_t r = 0; r < n; r++) {                                          \
+    *(T *)(void *)(v + r * vs) =                                             \
+        *(const T *)(const void *)(x + (int64_t)(at[r * jump] & mask) * xs); \
+  }                                                                          \
+  break
+  switch (bytes(j->x)) {
+    case 1:
+      VALUES(uint8_t);
+    case 2:
+      VALUES(u2);
+    case 4:
+      VALUES(u4);
+    default:
+      VALUES(u8);
+  }
+#undef VALUES
+  for (int64_t r = 0; r < n; r++) {
+    *(int64_t *)(void *)(idx + r * j->is) = (int64_t)(at[r * jump] & mask) + j->base;
+  }
+}
+
+static void emit32(const job *j, const char *x, char *v, char *idx, const uint64_t *a) {
+  emit(j, x, v, idx, a, 1, UINT32_MAX, j->take);
+}
+
+static void emit64(const job *j, const char *x, char *v, char *idx, const mt_pair *a) {
+  emit(j, x, v, idx, &a->at, 2, UINT64_MAX, j->take);
 }
 
 /* v and idx: results of one line; x: its elements. */
@@ -159,12 +193,12 @@ static void sort_line(const job *j, const char *x, char *v, char *idx, void *scr
     mt_pair *a = scratch;
     pack64(a, x, j->xs, 0, j->n, j->x->dtype, j->descending ? UINT64_MAX : 0);
     mt_order_sort64(a, a + j->n, j->n);
-    for (int64_t r = 0; r < j->take; r++) emit(j, x, v, idx, r, a[r].at);
+    emit64(j, x, v, idx, a);
   } else {
     uint64_t *a = scratch;
     pack32(a, x, j->xs, 0, j->n, j->x->dtype, j->descending ? UINT32_MAX : 0);
     mt_order_sort32(a, a + j->n, j->n);
-    for (int64_t r = 0; r < j->take; r++) emit(j, x, v, idx, r, a[r] & UINT32_MAX);
+    emit32(j, x, v, idx, a);
   }
 }
 
@@ -263,11 +297,11 @@ static void topk_line(const job *j, const char *x, char *v, char *idx, void *scr
   } else if (j->wide) {
     mt_pair *a = scratch;
     topk64(j, x, a);
-    for (int64_t r = 0; r < j->take; r++) emit(j, x, v, idx, r, a[r].at);
+    emit64(j, x, v, idx, a);
   } else {
     uint64_t *a = scratch;
     topk32(j, x, a);
-    for (int64_t r = 0; r < j->take; r++) emit(j, x, v, idx, r, a[r] & UINT32_MAX);
+    emit32(j, x, v, idx, a);
   }
 }
 
@@ -316,13 +350,15 @@ static uint64_t select_at64(const job *j, mt_pair *a) {
 }
 
 static void select_line(const job *j, const char *x, char *v, char *idx, void *scratch) {
+  uint64_t at;
   if (j->wide) {
     pack64(scratch, x, j->xs, 0, j->n, j->x->dtype, 0);
-    emit(j, x, v, idx, 0, select_at64(j, scratch));
+    at = select_at64(j, scratch);
   } else {
     pack32(scratch, x, j->xs, 0, j->n, j->x->dtype, 0);
-    emit(j, x, v, idx, 0, select_at32(j, scratch));
+    at = select_at32(j, scratch);
   }
+  emit(j, x, v, idx, &at, 1, UINT64_MAX, 1);
 }
 
 /* dim: of x, at argument number `arg`; keepdim behind it. */

@@ -127,6 +127,7 @@ START_TEST(advanced_indexing_agrees_with_plain_ones) {
     CHECK(&c, 1 + nindex, 3, index, v);
     c.in[1 + nindex] = v;
     for (int add = 0; add < 2; add++) {
+      c.arg[3] = test_ints(dims, nindex);
       c.arg[4] = test_bool(add);
       CHECK(&c, 2 + nindex, 5, index_put, c.in[0]);
     }

@@ -187,7 +187,7 @@ int mt_ref_index_put(const mt_kargs *k) {
   mt_view shape = *values; /* tests give values of the full shape */
   copy(out, k->in[0]);
   for (int64_t p = 0; p < shape.numel; p++) {
-    int64_t to = indexed(k, &shape, p, nindex, k->arg[2].u.ints);
+    int64_t to = indexed(k, &shape, p, nindex, k->arg[3].u.ints);
     mt_num v = mt_ref_load(values, p), old = mt_ref_load(out, to);
     mt_ref_store(out, to, MT_KARG_INT(k, 4) ? combine("sum", old, v, out->dtype) : v);
   }
