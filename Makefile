@@ -70,14 +70,16 @@ $(BUILD)/obj/runtime/%.o: INC = -I$(BUILD)/gen
 $(BUILD)/obj/lua/%.o: INC = $(LUA_INC) -Iruntime $(if $(HAVE_EDIT),-DMOTH_EDITLINE)
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(INC) -c -o $@ $<
+	@echo "  CC $<"
+	@$(CC) $(CFLAGS_ALL) $(INC) -c -o $@ $<
 # Plain kernels are the truth for tests: no contraction, no reordering.
 $(BUILD)/obj/kernels/cpu/ref/%.o: OPT = -O2 -ffp-contract=off
 
 define arch_rule
 $(BUILD)/obj/arch/%_$(1).o: kernels/cpu/arch/%.c
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS_ALL) $(KFLAGS) $(call isa_flag,$(1)) -DMT_ISA=$(1) -c -o $$@ $$<
+	@echo "  CC $$< ($(1))"
+	@$(CC) $(CFLAGS_ALL) $(KFLAGS) $(call isa_flag,$(1)) -DMT_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call arch_rule,$(i))))
 

@@ -152,6 +152,8 @@ typedef enum mt_ew {
 } mt_ew;
 
 /* Prototypes: `int mt_cpu_NAME(const mt_kargs *)`; MT_KERNEL_S has a scratch query as well. */
+/* Sources compiled per instruction set need none, and are dear to compile again. */
+#ifndef MT_ISA
 #define MT_KERNEL(name) int mt_cpu_##name(const mt_kargs *k);
 #define MT_KERNEL_S(name)              \
   int mt_cpu_##name(const mt_kargs *k); \
@@ -159,6 +161,7 @@ typedef enum mt_ew {
 #include "kernels.def"
 #undef MT_KERNEL
 #undef MT_KERNEL_S
+#endif
 
 /* Chooses the instruction-set variants for this processor. Reads MOTH_ISA ("v2", "v3", "v4") once,
  * to test the others. Never NULL; the same pointer every time. */
