@@ -12,12 +12,7 @@ local args = require "moth.args"
 
 local M = {}
 
-local clock = moth.io and moth.io.clock or os.time
-
-local function is_terminal()
-  local isatty = moth.io and moth.io.isatty
-  return isatty ~= nil and isatty(1) == true
-end
+local clock = moth.io.clock
 
 ---@class moth.train.Progress what `progress` gives first in each round
 ---@field i integer rounds so far
@@ -168,7 +163,7 @@ end
 function M.progress(...)
   local over, desc, total, terminal, file = sig:resolve(...)
   local next_values, count = source(over)
-  if terminal == nil then terminal = not file and is_terminal() end
+  if terminal == nil then terminal = not file and moth.io.isatty(1) end
   local self = setmetatable({
     i = 0, total = total or count, desc = desc, terminal = terminal, file = file or io.stdout,
     metrics = {}, names = {}, start = clock(), drawn = clock(), interval = terminal and 0.1 or 10,

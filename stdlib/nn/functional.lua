@@ -52,10 +52,6 @@ declare("softmin", "input, dim, dtype=nil", function(input, dim, dtype)
   return moth.softmax(-input, dim)
 end)
 
-declare("tanhshrink", "input", function(input) return input - input:tanh() end)
-
-declare("softsign", "input", function(input) return input / (input:abs() + 1) end)
-
 declare("bilinear", "input1, input2, weight, bias=nil", function(x1, x2, weight, bias)
   local y = moth.einsum("...i,kij,...j->...k", { x1, weight, x2 })
   return bias and y + bias or y

@@ -12,19 +12,13 @@ local dataset = require "moth.data.dataset"
 
 local M = {}
 
-local function exists(path)
-  local file = io.open(path, "rb")
-  if file then file:close() end
-  return file ~= nil
-end
-
 -- The path of one file below root, in the layouts that people have.
 local function locate(name, root, file)
   local tried = {}
   for _, folder in ipairs { "", "/raw", "/" .. name .. "/raw", "/" .. name, "/" .. name:lower() } do
     for _, ending in ipairs { ".gz", "" } do
       local path = root .. folder .. "/" .. file .. ending
-      if exists(path) then return path end
+      if moth.io.exists(path) then return path end
       tried[#tried + 1] = path
     end
   end
