@@ -112,7 +112,9 @@ static void row_tasks(void *ctx, int64_t begin, int64_t end, int worker) {
   const job *j = ctx;
   const mt_walk *w = &j->a->rest;
   mt_cursor c;
-  mt_cursor_seek(w, &c, begin, end);
+  begin *= j->a->group;
+  end *= j->a->group;
+  mt_cursor_seek(w, &c, begin, end < w->numel ? end : w->numel);
   while (mt_cursor_next(w, &c)) {
     for (int64_t i = 0; i < c.n; i++) {
       int64_t off[MT_WALK_OPS];
@@ -177,6 +179,8 @@ void mt_along_run(mt_along *a, void *scratch, int64_t grain) {
     int64_t tasks = a->rest.numel / a->cols * a->ntiles;
     mt_parallel_for(a->k->par, tasks, grain / (a->n * a->tile) + 1, col_tasks, &j);
   } else {
-    mt_parallel_for(a->k->par, a->rest.numel, grain / a->n + 1, row_tasks, &j);
+    if (a->group < 1) a->group = 1;
+    int64_t groups = (a->rest.numel + a->group - 1) / a->group;
+    mt_parallel_for(a->k->par, groups, grain / (a->n * a->group) + 1, row_tasks, &j);
   }
 }

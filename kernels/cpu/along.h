@@ -44,7 +44,8 @@ typedef struct mt_along {
   mt_walk rest; /* the other dims, one step per operand */
   bool by_cols;
   int64_t cols, tile, ntiles;
-  size_t block; /* bytes of a worker's buffers */
+  size_t block;  /* bytes of a worker's buffers */
+  int64_t group; /* so many neighbouring runs go to one worker, in order; 0: 1. Rows only */
 } mt_along;
 
 /* Adds an operand; all have one shape. */
