@@ -171,7 +171,7 @@ void mt_scatter_run(mt_parallel *par, const mt_scatter *s) {
 
 /* ---- where to accumulate ---- */
 
-int mt_convert(const mt_kargs *k, const mt_view *dst, const mt_view *src) {
+int mt_convert_view(const mt_kargs *k, const mt_view *dst, const mt_view *src) {
   const mt_view *in[1] = {src}, *out[1] = {dst};
   mt_kargs sub = *k;
   sub.in = in;
@@ -195,7 +195,7 @@ mt_view mt_accumulate_begin(const mt_kargs *k, const mt_view *x, const mt_view *
       acc.stride[d] = stride;
       stride *= acc.size[d];
     }
-    if (x) mt_convert(k, &acc, x);
+    if (x) mt_convert_view(k, &acc, x);
   } else if (x && x->data != out->data) {
     mt_move_copy(k->par, out, x);
   }
@@ -204,7 +204,7 @@ mt_view mt_accumulate_begin(const mt_kargs *k, const mt_view *x, const mt_view *
 }
 
 int mt_accumulate_end(const mt_kargs *k, const mt_view *acc, const mt_view *out) {
-  return is_half(out) ? mt_convert(k, out, acc) : MT_OK;
+  return is_half(out) ? mt_convert_view(k, out, acc) : MT_OK;
 }
 
 size_t mt_accumulate_bytes(const mt_view *out) {

@@ -41,6 +41,6 @@ mt_view mt_accumulate_begin(const mt_kargs *k, const mt_view *x, const mt_view *
 int mt_accumulate_end(const mt_kargs *k, const mt_view *acc, const mt_view *out);
 size_t mt_accumulate_bytes(const mt_view *out);
 /* dst = src, any dtypes: the copy kernel. */
-int mt_convert(const mt_kargs *k, const mt_view *dst, const mt_view *src);
+int mt_convert_view(const mt_kargs *k, const mt_view *dst, const mt_view *src);
 
 #endif
