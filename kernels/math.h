@@ -24,6 +24,18 @@
 #define MT_LN2_HI 0x1.62e4p-1f /* 15 bits: products with an exponent are exact */
 #define MT_LN2_LO 0x1.7f7d1cp-20f
 
+/* Where arguments are clamped. The compiler must not see the numbers (math.c has them): it would
+ * compute the function of a bound beforehand and trade one minimum for three selections. */
+struct mt_math_bounds {
+  float exp_max, exp_min, exp2_max, exp2_min, expm1_min, sigmoid_max, sigmoid_min, tanh_max;
+  float tail_max;
+};
+extern const struct mt_math_bounds mt_math_bounds;
+
+/* A NaN stays. */
+MT_MATH_FN float mt_at_most_f32(float x, float bound) { return bound < x ? bound : x; }
+MT_MATH_FN float mt_at_least_f32(float x, float bound) { return bound > x ? bound : x; }
+
 MT_MATH_FN float mt_abs_f32(float x) { return mt_bits_float(mt_float_bits(x) & 0x7fffffffu); }
 
 /* |x| with the sign bit of s. */
@@ -43,31 +55,34 @@ MT_MATH_FN float mt_scale_f32(float p, float magic) {
   return p * s1 * s2;
 }
 
-/* exp(x + low) = result * 2^n for |x| < 170 and a small `low`; magic as for mt_scale_f32. */
-MT_MATH_FN float mt_exp_parts_f32(float x, float low, float *magic) {
-  float t = x * MT_LOG2E + MT_ROUND_MAGIC;
-  float n = t - MT_ROUND_MAGIC;
-  float r = x - n * MT_LN2_HI;
-  r = (r - n * MT_LN2_LO) + low;
+/* exp(r) for |r| <= ln(2)/2 and a little more. */
+MT_MATH_FN float mt_exp_small_f32(float r) {
   float p = 0x1.6ab6bap-10f;
   p = p * r + 0x1.123d5cp-7f;
   p = p * r + 0x1.55585ap-5f;
   p = p * r + 0x1.55548cp-3f;
   p = p * r + 0x1.fffffcp-2f;
-  *magic = t;
   return (r * r) * p + r + 1.0f;
 }
 
+/* x = n * ln(2) + r for |x| < 170. Returns r; *magic = MT_ROUND_MAGIC + n. */
+MT_MATH_FN float mt_exp_reduce_f32(float x, float *magic) {
+  float t = x * MT_LOG2E + MT_ROUND_MAGIC;
+  float n = t - MT_ROUND_MAGIC;
+  float r = x - n * MT_LN2_HI;
+  *magic = t;
+  return r - n * MT_LN2_LO;
+}
+
 MT_MATH_FN float mt_exp_f32(float x) {
-  float magic, c = x > 89.0f ? 89.0f : x;
-  c = c < -104.0f ? -104.0f : c;
-  float p = mt_exp_parts_f32(c, 0.0f, &magic);
-  return mt_scale_f32(p, magic);
+  float c = mt_at_most_f32(x, mt_math_bounds.exp_max), magic;
+  float r = mt_exp_reduce_f32(mt_at_least_f32(c, mt_math_bounds.exp_min), &magic);
+  return mt_scale_f32(mt_exp_small_f32(r), magic);
 }
 
 MT_MATH_FN float mt_exp2_f32(float x) {
-  float c = x > 129.0f ? 129.0f : x;
-  c = c < -151.0f ? -151.0f : c;
+  float c = mt_at_most_f32(x, mt_math_bounds.exp2_max);
+  c = mt_at_least_f32(c, mt_math_bounds.exp2_min);
   float t = c + MT_ROUND_MAGIC;
   float r = c - (t - MT_ROUND_MAGIC);
   float p = 0x1.df977p-17f;
@@ -93,23 +108,20 @@ MT_MATH_FN float mt_expm1_small_f32(float r) {
 
 /* (exp(x) - 1) / 2 for -26 <= x <= 89: half, because 2^128 is not a float. */
 MT_MATH_FN float mt_expm1_half_f32(float x) {
-  float t = x * MT_LOG2E + MT_ROUND_MAGIC;
-  float n = t - MT_ROUND_MAGIC;
-  float r = x - n * MT_LN2_HI;
-  r = r - n * MT_LN2_LO;
+  float t, r = mt_exp_reduce_f32(x, &t);
   float half = mt_bits_float((mt_float_bits(t) << 23) + 0x3f000000u); /* 2^n / 2 */
   return half * mt_expm1_small_f32(r) + (half - 0.5f);
 }
 
 MT_MATH_FN float mt_expm1_f32(float x) {
-  float c = x > 89.0f ? 89.0f : x;
-  c = c < -26.0f ? -26.0f : c;
+  float c = mt_at_most_f32(x, mt_math_bounds.exp_max);
+  c = mt_at_least_f32(c, mt_math_bounds.expm1_min);
   return mt_copysign_f32(2.0f * mt_expm1_half_f32(c), x);
 }
 
 MT_MATH_FN float mt_tanh_f32(float x) {
   float a = mt_abs_f32(x), s = x * x;
-  float c = a > 10.0f ? 10.0f : a;
+  float c = mt_at_most_f32(a, mt_math_bounds.tanh_max);
   float h = mt_expm1_half_f32(2.0f * c);
   float p = -0x1.9c9368p-5f;
   p = p * s + 0x1.10afe8p-3f;
@@ -121,12 +133,8 @@ MT_MATH_FN float mt_tanh_f32(float x) {
  * units of 2^24, so that it does not overflow before the result underflows. `lost` is what the
  * inner sum rounds away, zero but for n near 24. */
 MT_MATH_FN float mt_sigmoid_f32(float x) {
-  float c = x < -104.0f ? 104.0f : -x;
-  c = c < -70.0f ? -70.0f : c;
-  float t = c * MT_LOG2E + MT_ROUND_MAGIC;
-  float n = t - MT_ROUND_MAGIC;
-  float r = c - n * MT_LN2_HI;
-  r = r - n * MT_LN2_LO;
+  float c = mt_at_most_f32(-x, mt_math_bounds.sigmoid_max), t;
+  float r = mt_exp_reduce_f32(mt_at_least_f32(c, mt_math_bounds.sigmoid_min), &t);
   float s = mt_bits_float((mt_float_bits(t) << 23) + 0x33800000u); /* 2^(n - 24) */
   float sum = s + 0x1p-24f, lost = 0x1p-24f - (sum - s);
   return 0x1p-24f / ((s * mt_expm1_small_f32(r) + lost) + sum);
@@ -216,7 +224,7 @@ MT_MATH_FN float mt_square_parts_f32(float x, float *low) {
  * is left beside the exponential smooth over the whole range. */
 MT_MATH_FN float mt_normal_tail_f32(float a, float *density, float *magic) {
   float low, high = mt_square_parts_f32(a, &low);
-  float e = mt_exp_parts_f32(-0.5f * high, -0.5f * low, magic);
+  float e = mt_exp_small_f32(mt_exp_reduce_f32(-0.5f * high, magic) - 0.5f * low);
   float r = 1.0f / (a + 3.53125f), q = (a - 3.53125f) * r;
   float p = 0x1.bc2afep-12f;
   p = p * q - 0x1.33068ap-12f;
@@ -244,7 +252,7 @@ MT_MATH_FN float mt_normal_center_f32(float s) {
  * within 5. */
 MT_MATH_FN float mt_gelu_f32(float x) {
   float e, magic, a = mt_abs_f32(x);
-  float c = a > 15.0f ? 15.0f : a;
+  float c = mt_at_most_f32(a, mt_math_bounds.tail_max);
   float q = c * mt_normal_tail_f32(c, &e, &magic);
   float t = mt_scale_f32(q, magic);
   float far = x < 0.0f ? -t : x - t;
@@ -255,7 +263,7 @@ MT_MATH_FN float mt_gelu_f32(float x) {
 /* Its derivative, normal_cdf(x) + x * normal_density(x). */
 MT_MATH_FN float mt_gelu_slope_f32(float x) {
   float e, magic, a = mt_abs_f32(x);
-  float c = a > 15.0f ? 15.0f : a;
+  float c = mt_at_most_f32(a, mt_math_bounds.tail_max);
   float q = mt_normal_tail_f32(c, &e, &magic);
   float d = e * 0x1.988454p-2f; /* 1 / sqrt(2 pi) */
   float t = mt_scale_f32(q - c * d, magic);
@@ -268,7 +276,7 @@ MT_MATH_FN float mt_gelu_slope_f32(float x) {
 MT_MATH_FN float mt_erf_f32(float x) {
   float e, magic, z = mt_abs_f32(x);
   float a = z * 0x1.6a09e6p0f;
-  a = a > 8.0f ? 8.0f : a;
+  a = mt_at_most_f32(a, mt_math_bounds.tail_max);
   float tail = 2.0f * mt_normal_tail_f32(a, &e, &magic);
   float far = 1.0f - mt_scale_f32(tail, magic);
   float s = x * x;

@@ -175,7 +175,7 @@ MT_MATH_FN float mt_atan2_f32(float y, float x) {
   p = a > b ? MT_HALF_PI_MINUS(p) : p;
   p = mt_float_bits(x) >> 31 ? MT_PI_MINUS(p) : p;
   p = mt_copysign_f32(p, y);
-  return x == x && y == y ? p : x + y;
+  return (x != x) | (y != y) ? x + y : p;
 }
 
 /* asin(a) for 0 <= a <= 1, as that of a below 1/2 and of sqrt((1 - a) / 2) above. */
@@ -233,7 +233,7 @@ MT_MATH_FN float mt_asinh_f32(float x) {
 }
 
 MT_MATH_FN float mt_acosh_f32(float x) {
-  double d = x >= 1.0f && x < INFINITY ? x : 1.0f;
+  double d = (x >= 1.0f) & (x < INFINITY) ? x : 1.0f;
   float y = (float)mt_log_core(d + sqrt(d * d - 1.0));
   y = x < INFINITY ? y : x;
   return x >= 1.0f ? y : NAN;
@@ -254,7 +254,7 @@ MT_MATH_FN float mt_atanh_f32(float x) {
 MT_MATH_FN float mt_hypot_f32(float x, float y) {
   float a = mt_abs_f32(x), b = mt_abs_f32(y);
   float r = (float)sqrt((double)x * x + (double)y * y);
-  return a == INFINITY || b == INFINITY ? INFINITY : r;
+  return (a == INFINITY) | (b == INFINITY) ? INFINITY : r;
 }
 
 /* |x|^y for finite |x| > 0 */
@@ -275,18 +275,18 @@ MT_MATH_FN float mt_pow_core_f32(float a, float y) {
 
 MT_MATH_FN float mt_pow_f32(float x, float y) {
   float a = mt_abs_f32(x);
-  float r = mt_pow_core_f32(a > 0.0f && a < INFINITY ? a : 1.0f, y);
-  float edge = (a == 0.0f) == (y > 0.0f) ? 0.0f : INFINITY; /* for |x| zero or infinite */
-  r = a == 0.0f || a == INFINITY ? edge : r;
+  int edge = (a == 0.0f) | (a == INFINITY);
+  float r = mt_pow_core_f32(edge | (a != a) ? 1.0f : a, y);
+  float at_edge = (a == 0.0f) == (y > 0.0f) ? 0.0f : INFINITY;
+  r = edge ? at_edge : r;
   r = a == 1.0f ? 1.0f : r;
-  /* From 2^24 on every float is an even integer. */
-  float c = mt_abs_f32(y) < 0x1p24f ? y : 0.0f;
-  int32_t i = (int32_t)c;
-  int negative = (int32_t)mt_float_bits(x) < 0, whole = (float)i == c;
-  uint32_t flip = negative && whole ? (uint32_t)i << 31 : 0u;
-  r = x < 0.0f && a < INFINITY && !whole ? NAN : mt_bits_float(mt_float_bits(r) ^ flip);
-  r = x == x && y == y ? r : x + y;
-  return x == 1.0f || y == 0.0f ? 1.0f : r;
+  float half = 0.5f * y;
+  int whole = truncf(y) == y, odd = whole & (truncf(half) != half);
+  uint32_t flip = mt_float_bits(x) & (odd ? 0x80000000u : 0u);
+  r = mt_bits_float(mt_float_bits(r) ^ flip);
+  r = (x < 0.0f) & (a < INFINITY) & !whole ? NAN : r;
+  r = (x != x) | (y != y) ? x + y : r;
+  return (x == 1.0f) | (y == 0.0f) ? 1.0f : r;
 }
 
 #endif

@@ -1,0 +1,8 @@
+/* ew_f32_math.c - loops of floats: elementary functions. */
+#define MT_PART 2
+#define T float
+#define PT float
+#define SUFFIX f32
+#define M(f) mt_##f##_f32
+#define HAS(types) MT_CAT(MT_HAS_G_, types)
+#include "ew_loops.h"
