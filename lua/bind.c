@@ -114,7 +114,8 @@ static int fill_results(lua_State *L, mt_lua *S, mt_read *a, mt_results *r, mt_h
     if (MT_UNLIKELY(!t)) {
       lua_pushnil(L);
       lua_replace(L, first + i);
-    } else if (MT_UNLIKELY(t == mt_handle_tensor(L, S, 1))) {
+    } else if (MT_UNLIKELY(a->v[0].kind == MT_TENSOR && t == a->v[0].u.t &&
+                           t == mt_handle_tensor(L, S, 1))) {
       mt_tensor_release(t); /* x:contiguous() is x */
       lua_pushvalue(L, 1);
       lua_replace(L, first + i);

@@ -43,8 +43,8 @@ void mt_handle_fill(mt_lua *S, mt_handle *h, moth_tensor *t) {
     int64_t bytes = (int64_t)s->bytes;
     S->rt->held += bytes;
     p->debt += bytes;
-    if (bytes > p->big[0]) {
-      p->big[0] = bytes;
+    if (bytes > p->young_big[0]) {
+      p->young_big[0] = bytes;
       mt_pace_limit(S);
     }
   }

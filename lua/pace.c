@@ -2,9 +2,10 @@
  *
  *   debt   bytes of storages that got their first handle since the last collection, 512 a handle
  *   held   bytes of storages that have a handle; live: all bytes of elements in use
- *   big    largest storage lately; top: highest live lately, growth of held not counted
+ *   big    largest storage lately, young_big: very lately
+ *   top    highest live lately, growth of held not counted
  *
- * When debt > max(a, r*top, 1.5*big): a minor collection (a generational step). When then held has
+ * When debt > max(a, r*top, 1.5*young_big): a minor collection (a generational step). When then held has
  * grown by more than max(floor, f*top)*m (and 2*big) since the last full collection: a full one,
  * because tensors that survived two minor collections are old and only that frees them. If it
  * freed little, the growth was real: m doubles. If it freed much, tensors die just after they became
@@ -26,6 +27,8 @@
 #define KB ((int64_t)1 << 10)
 #define MB ((int64_t)1 << 20)
 #define STEP (1 << 20)
+#define YOUNG_WINDOW 4  /* minor collections */
+#define WINDOW 64
 #define DEAR 20e-6      /* seconds: minor collections below are not gated */
 #define MINOR_SHARE 0.1 /* of the time, when they are dear */
 #define FULL_SHARE 20.0 /* a full one may cost 1/20 of the time */
@@ -38,11 +41,14 @@ static double now(void) {
 
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t top_of(const mt_pace *p) { return max64(p->top[0], p->top[1]); }
-static int64_t big_of(const mt_pace *p) { return max64(p->big[0], p->big[1]); }
+static int64_t young_big_of(const mt_pace *p) { return max64(p->young_big[0], p->young_big[1]); }
+static int64_t big_of(const mt_pace *p) {
+  return max64(young_big_of(p), max64(p->big[0], p->big[1]));
+}
 
 void mt_pace_limit(mt_lua *S) {
   mt_pace *p = &S->pace;
-  int64_t big = big_of(p), top = top_of(p);
+  int64_t big = young_big_of(p), top = top_of(p);
   if (p->generational) {
     p->limit = max64(max64(p->a, (int64_t)(p->r * (double)top)), big + big / 2);
   } else {
@@ -101,6 +107,21 @@ void mt_pace_start(lua_State *L, mt_lua *S) {
 
 /* ---- collections ---- */
 
+/* Forgets what was long ago, so that one large tensor does not loosen the bounds for ever. */
+static void turn_windows(mt_pace *p) {
+  p->big[1] = p->big[0];
+  p->big[0] = young_big_of(p);
+  p->top[1] = p->top[0];
+  p->top[0] = 0;
+  p->turn = 0;
+}
+
+static void turn_young(mt_pace *p) {
+  p->big[0] = max64(p->big[0], p->young_big[0]);
+  p->young_big[1] = p->young_big[0];
+  p->young_big[0] = 0;
+}
+
 static void sample_top(mt_lua *S) {
   mt_pace *p = &S->pace;
   int64_t grown = S->rt->held - p->held_full;
@@ -117,6 +138,8 @@ static double minor(lua_State *L, mt_lua *S, double start) {
   p->nminor++;
   p->total += took;
   if (took > p->longest_minor) p->longest_minor = took;
+  if (++p->turn % YOUNG_WINDOW == 0) turn_young(p);
+  if (p->turn >= WINDOW) turn_windows(p);
   sample_top(S);
   return end;
 }
@@ -131,9 +154,8 @@ static double full(lua_State *L, mt_lua *S, double start) {
   p->full_end = end;
   if (took > p->longest_full) p->longest_full = took;
   p->held_full = S->rt->held;
-  p->big[1] = p->big[0];
-  p->top[1] = p->top[0];
-  p->big[0] = p->top[0] = 0;
+  turn_young(p);
+  turn_windows(p);
   sample_top(S);
   return end;
 }

@@ -278,16 +278,31 @@ static int too_many(mt_read *r, int most, int idx) {
                  most);
 }
 
-/* Numbers one after the other as one size; returns the number of places, negative after an error. */
+/* Numbers one after the other as one list; returns the number of places, negative after an error. */
 static int read_spread(mt_read *r, int j, int idx, int last) {
   int64_t *v = room(r, MT_MAX_DIM);
   int n;
   if (!v) return no_room(r, j);
   const char *name = r->op->arg[j].name;
   int used = mt_read_sizes(r->L, r->S, idx, last, name, r->op->name, v, &n);
+  for (int i = 0; i < n && r->op->arg[j].kind == MT_A_DIMS; i++) {
+    int status = shift(r, j, &v[i]);
+    if (status) return status;
+  }
   r->v[j] = mt_ints(v, n);
   r->given |= 1u << j;
   return used;
+}
+
+/* Whether numbers from idx on are one list: sizes always, other lists when nothing may follow them,
+ * as in x:permute(2, 1). */
+static bool spreads(mt_read *r, int j, int idx, int last) {
+  const mt_opinfo *op = r->op;
+  const mt_arginfo *a = &op->arg[j];
+  if (lua_type(r->L, idx) != LUA_TNUMBER) return false;
+  if (a->kind == MT_A_SIZE) return true;
+  if ((a->kind != MT_A_DIMS && a->kind != MT_A_INTS) || a->fixed || idx == last) return false;
+  return (j + 1 == op->narg || op->arg[j + 1].keyword) && lua_type(r->L, idx + 1) == LUA_TNUMBER;
 }
 
 /* Tensors one after the other as one list. */
@@ -316,7 +331,11 @@ static int read_positional(mt_read *r, int *j, int idx, int last) {
     }
     int used = 1;
     mt_argkind kind = op->arg[*j].kind;
-    if (kind == MT_A_SIZE && lua_type(r->L, idx) == LUA_TNUMBER) {
+    moth_tensor *t = kind <= MT_A_INDEX ? mt_handle_tensor(r->L, r->S, idx) : NULL;
+    if (MT_LIKELY(t != NULL)) { /* by far the most common */
+      r->v[*j] = mt_t(t);
+      r->given |= 1u << *j;
+    } else if (spreads(r, *j, idx, last)) {
       used = read_spread(r, *j, idx, last);
     } else if (kind == MT_A_TENSORS && mt_handle_at(r->L, r->S, idx)) {
       used = read_spread_tensors(r, *j, idx, last);

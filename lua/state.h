@@ -23,12 +23,13 @@ typedef struct mt_pace {
   int64_t a, a0, amax; /* bytes of new tensors between minor collections: now, least, most */
   int64_t per_handle, floor;
   double r, f, m;
-  int64_t big[2], top[2]; /* two windows each: now and before the last full collection */
+  int64_t big[2], top[2]; /* two windows each, turned by full collections or 64 minor ones */
+  int64_t young_big[2];   /* largest new storage, in windows of 4 minor collections */
   int64_t held_full;      /* rt->held after the last full collection */
   int64_t handles;        /* alive, and dead ones not swept yet */
   double last_end, minor[3], full_time, full_end, longest_minor, longest_full, total;
   int64_t nminor, nfull;
-  int calm;                  /* collections in a row without a full one */
+  int calm, turn;            /* minor collections since a full one; since the windows turned */
   bool generational, chosen; /* the collector's mode as probed, or as set by moth.gc */
 } mt_pace;
 
