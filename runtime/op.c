@@ -141,7 +141,13 @@ static void arg_default(reader *r, mt_arginfo *a) {
       r->error = "'\"' is missing";
       return;
     }
-    a->def = (mt_value){.kind = MT_STR, .n = (int)(end - r->p), .u.s = r->p};
+    size_t n = (size_t)(end - r->p);
+    if (n >= sizeof a->deflist) {
+      r->error = "the default is too long";
+      return;
+    }
+    memcpy(a->deflist, r->p, n); /* zeroed before: ends in 0 */
+    a->def = (mt_value){.kind = MT_STR, .n = (int)n, .u.s = (const char *)a->deflist};
     r->p = end + 1;
   } else if (eat(r, "{")) {
     default_list(r, a);

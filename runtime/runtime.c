@@ -17,6 +17,7 @@ moth_runtime *moth_open(const moth_options *options) {
   rt->alloc = alloc;
   rt->alloc.mem.limit = o->memory_limit;
   rt->refs = 1;
+  rt->seq = 1; /* 0 is for leaves, which are last in a walk */
   rt->grad_enabled = true;
   rt->default_float = MT_F32;
   rt->isa = mt_isa_choose();

@@ -111,7 +111,7 @@ static int accumulate_node(mt_node **out, moth_tensor *t) {
   }
   mt_node *n = node_new(t->rt, 0, 1, 0);
   if (!n) return mt_fail(t->rt, MT_NOMEM, "out of memory for a graph node");
-  n->seq = UINT64_MAX; /* as soon as a gradient comes */
+  n->seq = 0; /* last: when every gradient has come */
   n->leaf = t;
   leaf->accumulate = n;
   *out = n;

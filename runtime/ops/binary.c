@@ -44,8 +44,14 @@ static int check_alpha(mt_call *c) {
   if (alpha->kind == MT_FLOAT && mt_dtype_category(c->common) < MT_CAT_FLOAT)
     return mt_fail(c->rt, MT_ERROR, "argument 'alpha': expected an integer for %s, got %.14g",
                    mt_dtypes[c->common].name, alpha->u.f);
-  int status = mt_shape_elementwise(c);
-  return status;
+  return mt_shape_elementwise(c);
+}
+
+static int check_no_bool(mt_call *c) {
+  for (int i = 0; i < 2; i++)
+    if (c->inv[i] && c->inv[i]->dtype == MT_BOOL)
+      return mt_fail(c->rt, MT_ERROR, "bool cannot be subtracted; use logical_xor or logical_not");
+  return check_alpha(c);
 }
 
 static void back_add(mt_back *b) {
@@ -294,11 +300,11 @@ static const mt_op ops[] = {
      MT_ELEMENTWISE(add), .backward = back_add, .onnx = "Add:14", .sample = "{2,3}; {2,3}",
      .flags = FORM},
     {.schema = "sub(operand self, operand other, *, number alpha=1) -> tensor",
-     .help = "self - alpha * other.", .types = PROMOTE, .shape = check_alpha,
+     .help = "self - alpha * other.", .types = PROMOTE, .shape = check_no_bool,
      MT_ELEMENTWISE(sub), .backward = back_sub, .onnx = "Sub:14", .sample = "{2,3}; {3}",
      .flags = FORM},
     {.schema = "rsub(tensor self, operand other, *, number alpha=1) -> tensor",
-     .help = "other - alpha * self.", .types = PROMOTE, .shape = check_alpha,
+     .help = "other - alpha * self.", .types = PROMOTE, .shape = check_no_bool,
      MT_ELEMENTWISE(rsub), .backward = back_rsub, .sample = "{2,3}; {3}", .flags = MT_METHOD},
     {.schema = "mul(operand self, operand other) -> tensor", .help = "self * other.",
      .types = PROMOTE_B, MT_ELEMENTWISE(mul), .backward = back_mul,

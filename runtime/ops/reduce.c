@@ -60,6 +60,11 @@ static int shape_test(mt_call *c) {
   return shape_reduce(c);
 }
 
+static int shape_count(mt_call *c) {
+  c->out[0].dtype = MT_I64;
+  return shape_reduce(c);
+}
+
 /* ---- back to the shape of the input ---- */
 
 /* t has the shape of the result; dims and keepdim are those of the operation. */
@@ -181,7 +186,13 @@ static void extreme(mt_ctx *c, const mt_value *arg, const char *all, const char 
   } else if (!mt_given(&arg[1])) {
     mt_return(c, MT_DO(c, all, arg[0]));
   } else {
+    /* The argument may be a tensor, so its kind is not `dim`: it comes as the caller counts. */
     int64_t d = arg[1].kind == MT_INT ? arg[1].u.i : (int64_t)mt_argf(&arg[1]);
+    if (d == 0 && c->index_base) {
+      mt_ctx_fail(c, "argument 'dim': indices start at 1");
+      return;
+    }
+    if (d > 0) d -= c->index_base;
     moth_tensor *v = MT_DO(c, along, arg[0], mt_i(d), arg[2]);
     mt_return(c, v);
     mt_return(c, mt_nth(c, 1));
@@ -226,11 +237,21 @@ static moth_tensor *std_slope(mt_back *b, moth_tensor *g) {
 static void back_var(mt_back *b) { mt_grad(b, 0, var_grad(b, G)); }
 static void back_std(mt_back *b) { mt_grad(b, 0, var_grad(b, std_slope(b, G))); }
 
+/* Complex: the spread of both parts together. */
+static moth_tensor *moment(mt_ctx *c, const char *op, mt_value x, mt_value dims, mt_value correction,
+                           mt_value keepdim) {
+  if (x.u.t->v.dtype != MT_C64) return MT_DO(c, op, x, dims, correction, keepdim);
+  moth_tensor *re = mt_op1(c, "real", x.u.t), *im = mt_op1(c, "imag", x.u.t);
+  moth_tensor *v = mt_op2(c, "add", MT_DO(c, "_var", mt_t(re), dims, correction, keepdim),
+                          MT_DO(c, "_var", mt_t(im), dims, correction, keepdim));
+  return op[1] == 's' ? mt_op1(c, "sqrt", v) : v;
+}
+
 /* `unbiased` is an older name of correction 1 or 0. */
 static void moments(mt_ctx *c, const mt_value *arg, const char *op, bool mean) {
   mt_value correction = mt_given(&arg[4]) ? mt_i(arg[4].u.i ? 1 : 0) : arg[2];
   mt_value dims = arg[0].u.t->v.ndim ? arg[1] : mt_nil();
-  mt_return(c, MT_DO(c, op, arg[0], dims, correction, arg[3]));
+  mt_return(c, moment(c, op, arg[0], dims, correction, arg[3]));
   if (mean) mt_return(c, MT_DO(c, "mean", arg[0], dims, arg[3]));
 }
 static void compose_var(mt_ctx *c, const mt_value *arg) { moments(c, arg, "_var", false); }
@@ -364,7 +385,7 @@ static const mt_op ops[] = {
      .shape = shape_test, MT_CPU_S(all), .sample = "{2,3}", .flags = MT_METHOD},
     {.schema = "count_nonzero(tensor self, dim[]? dim=nil, bool keepdim=false) -> tensor",
      .help = "How many elements are not 0.",
-     .types = {MT_ALL, MT_FIRST, MT_SUM_TYPE}, .shape = shape_reduce, MT_CPU_S(count_nonzero),
+     .types = {MT_ALL, MT_FIRST, MT_COMMON}, .shape = shape_count, MT_CPU_S(count_nonzero),
      .sample = "{2,3}", .flags = MT_METHOD},
     {.schema = "_var(tensor self, dim[]? dim, number correction, bool keepdim) -> tensor",
      .help = "The variance.", .types = REAL_FLOATS, .shape = shape_moment, MT_CPU_S(var),

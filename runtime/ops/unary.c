@@ -128,6 +128,11 @@ static int shape_to_real(mt_call *c) {
   return mt_shape_elementwise(c);
 }
 
+static int shape_square(mt_call *c) {
+  if (c->common != MT_BOOL) c->out[0].dtype = c->common;
+  return mt_shape_elementwise(c);
+}
+
 /* round(decimals): scaled, rounded, scaled back. */
 static void compose_round(mt_ctx *c, const mt_value *arg) {
   int64_t n = arg[1].u.i;
@@ -203,8 +208,8 @@ static const mt_op ops[] = {
     {.schema = "rsqrt(tensor self) -> tensor", .help = "1 / sqrt(x).", .types = FLOATS,
      MT_ELEMENTWISE(rsqrt), .backward = back_rsqrt, .save = MT_OUT(0), .sample = "{2,3}+",
      .flags = FORM},
-    {.schema = "square(tensor self) -> tensor", .help = "x * x.", .types = SAME,
-     MT_ELEMENTWISE(square), .backward = back_square, .save = MT_IN(0), .sample = "{2,3}",
+    {.schema = "square(tensor self) -> tensor", .help = "x * x; bool gives int64.",
+     .types = {MT_ALL, MT_FIRST, MT_SUM_TYPE}, .shape = shape_square, MT_ELEMENTWISE(square), .backward = back_square, .save = MT_IN(0), .sample = "{2,3}",
      .flags = FORM},
     {.schema = "reciprocal(tensor self) -> tensor", .help = "1 / x.", .types = FLOATS,
      MT_ELEMENTWISE(reciprocal), .backward = back_reciprocal, .save = MT_OUT(0),
@@ -329,7 +334,7 @@ static const mt_op ops[] = {
      .types = TEST, MT_ELEMENTWISE(logical_not), .onnx = "Not:1", .sample = "{2,3}",
      .flags = FORM},
     {.schema = "bitwise_not(tensor self) -> tensor", .help = "All bits inverted.",
-     .types = {MT_INTEGERS, MT_FIRST, MT_COMMON}, MT_ELEMENTWISE(bitwise_not),
+     .types = {MT_INTEGERS | MT_BIT(BOOL), MT_FIRST, MT_COMMON}, MT_ELEMENTWISE(bitwise_not),
      .flags = FORM},
 };
 MT_FAMILY(unary, ops);
