@@ -70,7 +70,7 @@ int mt_cpu_concat(const mt_kargs *k) {
       mt_move_copy(k->par, &part, x);
       continue;
     }
-    int status = mt_convert(k, &part, x);
+    int status = mt_convert_view(k, &part, x);
     if (status != MT_OK) return status;
   }
   return MT_OK;
