@@ -33,7 +33,7 @@ static int64_t stride_of(const mt_view *v, int d, int ndim) {
 static const void *scalar(const mt_kargs *k, const mt_view *v, int8_t dtype, uint64_t *bits) {
   mt_view one = {.data = (char *)bits, .numel = 1, .dtype = dtype, .contiguous = true};
   *bits = 0;
-  mt_convert(k, &one, v);
+  mt_convert_view(k, &one, v);
   return bits;
 }
 
@@ -271,7 +271,7 @@ static int put_values(const mt_kargs *k, const mt_view *v, int8_t dtype, void *r
     as->stride[d] = step;
     step *= v->size[d];
   }
-  return mt_convert(k, as, v);
+  return mt_convert_view(k, as, v);
 }
 
 /* Bytes of scratch for offsets and a float32 copy, up to where put_values may begin. */
