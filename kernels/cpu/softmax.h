@@ -27,6 +27,15 @@ typedef void (*mt_smcol_fn)(const void *a, int64_t as, const void *b, int64_t bs
 struct mt_softmax_loops {
   mt_smrow_fn row[MT_SM_KINDS];
   mt_smcol_fn col[MT_SM_KINDS];
+  /* For cross entropy. The maximum and log(sum(exp(x - maximum))), kept apart: their sum would lose
+   * digits where logits are large. */
+  void (*stats_row)(const void *x, int64_t n, void *max, void *log_sum);
+  void (*stats_col)(const void *x, int64_t xs, int64_t n, int64_t cols, void *max, void *log_sum);
+  /* out = exp((x - max) - log_sum) * scale; all 0 where scale is 0, whatever x is. */
+  void (*prob_row)(const void *x, void *out, int64_t n, const void *max, const void *log_sum,
+                   const void *scale);
+  void (*prob_col)(const void *x, int64_t xs, void *out, int64_t os, int64_t n, int64_t cols,
+                   const void *max, const void *log_sum, const void *scale);
 };
 struct mt_softmax_table {
   const struct mt_softmax_loops *lane[2]; /* MT_LF32, MT_LF64 */

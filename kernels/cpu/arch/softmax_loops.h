@@ -151,7 +151,63 @@ static void col_log_back(const void *a, int64_t as, const void *b, int64_t bs, v
   }
 }
 
+/* ---- Cross entropy ---- */
+
+static void stats_row(const void *xv, int64_t n, void *max_out, void *log_sum) {
+  const T *x = xv;
+  T e[PIECE], max = run_best(x, n, true);
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += PIECE) {
+    int64_t m = n - i < PIECE ? n - i : PIECE;
+    for (int64_t j = 0; j < m; j++) e[j] = EXP(x[i + j] - max);
+    sum += run_sum(e, m, false);
+  }
+  *(T *)max_out = max;
+  *(T *)log_sum = (T)LOG(sum);
+}
+
+static void stats_col(const void *xv, int64_t xs, int64_t n, int64_t cols, void *max_out,
+                      void *log_sum) {
+  T *max = max_out, *ls = log_sum, e[MT_SM_COLS];
+  double sum[MT_SM_COLS];
+  col_max(xv, xs, n, cols, max);
+  for (int64_t j = 0; j < cols; j++) sum[j] = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const T *x = (const T *)xv + i * xs;
+    for (int64_t j = 0; j < cols; j++) e[j] = EXP(x[j] - max[j]);
+    for (int64_t j = 0; j < cols; j++) sum[j] += e[j];
+  }
+  for (int64_t j = 0; j < cols; j++) ls[j] = (T)LOG(sum[j]);
+}
+
+static void prob_row(const void *xv, void *ov, int64_t n, const void *max, const void *log_sum,
+                     const void *scale) {
+  const T *x = xv, m = *(const T *)max, l = *(const T *)log_sum, s = *(const T *)scale;
+  T *out = ov;
+  if (s == 0)
+    for (int64_t i = 0; i < n; i++) out[i] = 0;
+  else
+    IVDEP for (int64_t i = 0; i < n; i++) out[i] = EXP((x[i] - m) - l) * s;
+}
+
+static void prob_col(const void *xv, int64_t xs, void *ov, int64_t os, int64_t n, int64_t cols,
+                     const void *max, const void *log_sum, const void *scale) {
+  const T *m = max, *l = log_sum, *s = scale;
+  for (int64_t i = 0; i < n; i++) {
+    const T *x = (const T *)xv + i * xs;
+    T *out = (T *)ov + i * os;
+    IVDEP for (int64_t j = 0; j < cols; j++) {
+      T p = EXP((x[j] - m[j]) - l[j]) * s[j];
+      out[j] = s[j] == 0 ? 0 : p;
+    }
+  }
+}
+
 const struct mt_softmax_loops MT_ISA_NAME(MT_SMLOOPS) = {
     {row_softmax, row_log_softmax, row_back, row_log_back},
     {col_softmax, col_log_softmax, col_back, col_log_back},
+    stats_row,
+    stats_col,
+    prob_row,
+    prob_col,
 };
