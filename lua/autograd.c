@@ -488,6 +488,11 @@ static const mt_luafn rows[] = {
      "Switches the recording of operations. The guard, kept in a <close> variable, switches back."},
     {"is_grad_enabled", is_grad_enabled, "is_grad_enabled() -> bool",
      "Whether operations are recorded."},
+    {"no_grad", NULL, "no_grad(function? f=nil, ...) -> any",
+     "Calls f(...) without recording. Without f: a guard for a variable, which records again when it "
+     "is closed: local _ <close> = moth.no_grad()."},
+    {"enable_grad", NULL, "enable_grad(function? f=nil, ...) -> any",
+     "The opposite of no_grad, for use inside of it."},
     {NULL, NULL, NULL, NULL}};
 
 static const mt_luafn autograd_rows[] = {

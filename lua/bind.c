@@ -84,8 +84,8 @@ static int push_any(lua_State *L, mt_lua *S, const mt_opinfo *op, mt_results *r)
 /* ---- calling ---- */
 
 /* Reads and invokes; when there is no memory, once more after a full collection. */
-static int invoke(mt_read *a, mt_results *r, lua_State *L, mt_lua *S, int top, bool inplace) {
-  const mt_opinfo *op = lua_touserdata(L, OP);
+static int invoke(mt_read *a, mt_results *r, lua_State *L, mt_lua *S, const mt_opinfo *op, int top,
+                  bool inplace) {
   for (int attempt = 0;; attempt++) {
     int status = mt_read_args(a, L, S, op, top);
     if (MT_LIKELY(!status)) {
@@ -133,11 +133,11 @@ static int call_with(lua_State *L, mt_lua *S, int top) {
   mt_results r;
   mt_handle *h[MT_MAX_OUT];
   if (MT_UNLIKELY(!only_tensors(op))) {
-    int failed = invoke(&a, &r, L, S, top, false);
+    int failed = invoke(&a, &r, L, S, op, top, false);
     return failed ? mt_error_raise(L, S, failed) : push_any(L, S, op, &r);
   }
   for (int i = 0; i < op->nout; i++) h[i] = mt_handle_new_with(L, S, METATABLE);
-  int status = invoke(&a, &r, L, S, top, false);
+  int status = invoke(&a, &r, L, S, op, top, false);
   if (MT_UNLIKELY(status)) return mt_error_raise(L, S, status);
   return fill_results(L, S, &a, &r, h, top + 1);
 }
@@ -159,7 +159,7 @@ static int call_inplace(lua_State *L) {
   mt_lua *S = mt_lua_enter(L);
   mt_read a;
   mt_results r;
-  int status = invoke(&a, &r, L, S, lua_gettop(L), true);
+  int status = invoke(&a, &r, L, S, lua_touserdata(L, OP), lua_gettop(L), true);
   if (MT_UNLIKELY(status)) return mt_error_raise(L, S, status);
   if (MT_UNLIKELY(r.t[0] != mt_handle_tensor(L, S, 1))) return push_any(L, S, a.op, &r);
   mt_results_free(&r);

@@ -29,7 +29,7 @@ static bool find_position(lua_State *L, lua_Debug *found) {
 void mt_error_where(lua_State *L, char *buf, size_t size) {
   lua_Debug ar;
   if (L && find_position(L, &ar)) {
-    snprintf(buf, size, "%s:%d:", ar.short_src, ar.currentline);
+    snprintf(buf, size, "%s:%d", ar.short_src, ar.currentline);
   } else if (size) {
     buf[0] = 0;
   }

@@ -17,7 +17,7 @@ void mt_error_open(lua_State *L);
 int mt_error_raise(lua_State *L, mt_lua *S, int status);
 /* Raises a message of the binding's own, lua_pushfstring formats (%s %d %f %I %p %c %U %%). */
 int mt_error_throw(lua_State *L, const char *fmt, ...);
-/* Writes "file:line:" of the script into buf, "" when no Lua function is running. */
+/* Writes "file:line" of the script into buf, "" when no Lua function is running. */
 void mt_error_where(lua_State *L, char *buf, size_t size);
 /* "tensor", "number", "string" ...: for messages. */
 const char *mt_error_type(lua_State *L, const mt_lua *S, int idx);

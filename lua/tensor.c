@@ -6,6 +6,7 @@
 
 #include "../runtime/shape.h"
 #include "../runtime/tape.h"
+#include "../runtime/types.h"
 #include "autograd.h"
 #include "index.h"
 #include "print.h"
@@ -318,13 +319,14 @@ static const luaL_Reg operators[] = {{"__len", length},
                                      {"__tostring", mt_print_tostring},
                                      {NULL, NULL}};
 
-static const struct {
-  const char *name;
-  mt_dtype dtype;
-} casts[] = {{"double", MT_F64}, {"float", MT_F32}, {"half", MT_F16},
-             {"bfloat16", MT_BF16}, {"long", MT_I64}, {"int", MT_I32},
-             {"short", MT_I16},  {"char", MT_I8},   {"byte", MT_U8},
-             {"bool", MT_BOOL}};
+/* Described here, set below: they share one function. */
+#define CAST(name, type) {name, NULL, name "(" T ") -> tensor", "The tensor as " type "."}
+static const mt_luafn casts[] = {CAST("double", "float64"), CAST("float", "float32"),
+                                 CAST("half", "float16"),   CAST("bfloat16", "bfloat16"),
+                                 CAST("long", "int64"),     CAST("int", "int32"),
+                                 CAST("short", "int16"),    CAST("char", "int8"),
+                                 CAST("byte", "uint8"),     CAST("bool", "bool"),
+                                 {NULL, NULL, NULL, NULL}};
 
 void mt_tensor_open(lua_State *L, mt_lua *S) {
   int top = lua_gettop(L);
@@ -338,10 +340,11 @@ void mt_tensor_open(lua_State *L, mt_lua *S) {
   lua_getfield(L, top, "_C");
   lua_getfield(L, -1, "methods");
   mt_help_setfuncs(L, methods, "tensor:");
-  for (size_t i = 0; i < sizeof casts / sizeof casts[0]; i++) {
-    lua_pushinteger(L, casts[i].dtype);
+  mt_help_setfuncs(L, casts, "tensor:");
+  for (const mt_luafn *c = casts; c->name; c++) {
+    lua_pushinteger(L, mt_dtype_by_name(c->name));
     lua_pushcclosure(L, cast, 1);
-    lua_setfield(L, -2, casts[i].name);
+    lua_setfield(L, -2, c->name);
   }
   mt_fields_open(L, S, top + 1, top + 3);
   if (S->finalizers) mt_handle_use_finalizers(L);
