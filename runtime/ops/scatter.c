@@ -265,6 +265,29 @@ static void back_index_put(mt_back *b) {
   if (b->need[v]) mt_grad(b, v, MT_DO(c, "index", mt_t(G), b->arg[1], b->arg[3]));
 }
 
+/* index_put(self, indices, values): the indices address the leading dims; a mask stands for as many
+ * as it has. */
+static void compose_index_put(mt_ctx *c, const mt_value *arg) {
+  moth_tensor *const *t = arg[1].kind == MT_TENSOR ? &arg[1].u.t : arg[1].u.tensors;
+  moth_tensor *index[MT_MAX_DIM];
+  int64_t dims[MT_MAX_DIM];
+  int n = 0, given = arg[1].kind == MT_TENSOR ? 1 : arg[1].n;
+  for (int i = 0; i < given && !c->status; i++) {
+    bool mask = t[i]->v.dtype == MT_BOOL;
+    int covers = mask ? t[i]->v.ndim : 1;
+    if (n + covers > arg[0].u.t->v.ndim) {
+      mt_ctx_fail(c, "argument 'indices': more than the %d dims of self", arg[0].u.t->v.ndim);
+      return;
+    }
+    moth_tensor *at = mask ? mt_op1(c, "nonzero", t[i]) : t[i];
+    for (int d = 0; d < covers; d++) {
+      dims[n] = n;
+      index[n++] = mask ? MT_DO(c, "select", mt_t(at), mt_i(1), mt_i(d)) : at;
+    }
+  }
+  mt_return(c, MT_DO(c, "_index_put", arg[0], mt_ts(index, n), arg[2], mt_ints(dims, n), arg[3]));
+}
+
 static int shape_put(mt_call *c) {
   if (c->inv[1]->numel != c->inv[2]->numel)
     return mt_fail(c->rt, MT_ERROR, "%lld positions for %lld elements of source",
@@ -359,6 +382,10 @@ static const mt_op ops[] = {
      .help = "self with values written (or added) where index(self, indices, dims) reads.",
      .types = ANY, .shape = shape_index_put, MT_CPU_S(index_put), .backward = back_index_put,
      .save = MT_IN(1), .flags = MT_HIDDEN | MT_INPLACE},
+    {.schema = "index_put(tensor self, tensor[] indices, operand values, bool accumulate=false) -> "
+               "tensor",
+     .help = "self with values written (or added) at positions (or masks) of its leading dims.",
+     .types = ANY, .compose = compose_index_put, .flags = FORM},
     {.schema = "put(tensor self, index index, tensor source, bool accumulate=false) -> tensor",
      .help = "self with elements written (or added) at positions in self flattened.",
      .types = SAME, .compose = compose_put, .flags = FORM},
