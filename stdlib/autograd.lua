@@ -57,9 +57,10 @@ local function numerical(f, inputs, x, eps)
     for k, y in ipairs(above) do above[k] = values_of(y) end
     cell:fill_(value - eps)
     local below = differentiable(call(f, inputs))
+    for k, y in ipairs(below) do below[k] = values_of(y) end -- now: y may be a view of the input
     cell:fill_(value)
-    for k, y in ipairs(below) do
-      local low, column = values_of(y), {}
+    for k, low in ipairs(below) do
+      local column = {}
       for i, v in ipairs(low) do column[i] = (above[k][i] - v) / (2 * eps) end
       rows[k] = rows[k] or {}
       rows[k][j] = column
@@ -209,7 +210,7 @@ local function jacobian_of(y, inputs, create_graph)
   for n, x in ipairs(inputs) do
     local shape = y.shape
     for _, size in ipairs(x.shape) do shape[#shape + 1] = size end
-    rows[n] = #rows[n] > 0 and moth.stack(rows[n]):reshape(shape) 
+    rows[n] = #rows[n] > 0 and moth.stack(rows[n]):reshape(shape)
       or moth.zeros(shape, { dtype = y.dtype })
   end
   return rows
