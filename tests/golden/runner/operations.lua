@@ -55,7 +55,7 @@ function special.index_put_accumulate(x, items, v)
   return f(x:clone(), items, v, { accumulate = true })
 end
 
-function special.im2col(...) return must("unfold")(...) end
+function special.im2col(...) return must("im2col")(...) end
 
 function special.unfold(x, ...) return x:unfold(...) end
 
@@ -86,6 +86,44 @@ function special.weight_norm(v, g, options)
     if d ~= options.dim then dims[#dims + 1] = d end
   end
   return v * (g / must("linalg_vector_norm")(v, 2, { dim = dims, keepdim = true }))
+end
+
+-- Initialisers on a new tensor of that shape.
+for _, name in ipairs { "eye_", "dirac_", "ones_", "zeros_" } do
+  special["init_" .. name] = function(shape)
+    local f = moth.nn.init[name] or M.missing("nn.init." .. name)
+    return f(moth.zeros(shape))
+  end
+end
+
+-- The arguments are gradients of parameters made for the occasion.
+local function with_gradients(...)
+  local parameters, options = {}, nil
+  for i, g in ipairs { ... } do
+    if moth.is_tensor(g) then
+      parameters[i] = moth.zeros_like(g):requires_grad_(true)
+      parameters[i].grad = g:clone()
+    else
+      options = g
+    end
+  end
+  return parameters, options
+end
+
+local function utility(name) return moth.nn.utils[name] or M.missing("nn.utils." .. name) end
+
+function special.clip_grad_norm_(...)
+  local parameters, options = with_gradients(...)
+  local total = utility("clip_grad_norm_")(parameters, options)
+  local results = { total }
+  for i, p in ipairs(parameters) do results[i + 1] = p.grad end
+  return table.unpack(results)
+end
+
+function special.clip_grad_value_(...)
+  local parameters, options = with_gradients(...)
+  utility("clip_grad_value_")(parameters, options.clip_value)
+  return parameters[1].grad
 end
 
 -- Ways of asking a tensor about itself.
