@@ -90,6 +90,9 @@ static long read_some(mt_reader *r, void *buf, size_t n) {
 static int read_error(mt_reader *r) {
   int code = Z_ERRNO;
   const char *text = r->gz ? gzerror(r->gz, &code) : "";
+  /* zlib puts the name it knows in front: "<fd:3>: ". */
+  const char *colon = strstr(text, ">: ");
+  if (text[0] == '<' && colon) text = colon + 3;
   if (code == Z_MEM_ERROR) return mt_fail(r->rt, MT_NOMEM, "%.300s: out of memory", r->path);
   return mt_reader_fail(r, "%s", code == Z_ERRNO ? strerror(errno) : text);
 }

@@ -136,7 +136,7 @@ check.test("safetensors: offsets that lie", function()
   offsets("[0]")
   offsets("[4,8]", "12345678")
   offsets("[0,4.0]")
-  offsets("[9223372036854775804,9223372036854775808]")
+  refuses("not valid", '{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,9223372036854775808]}}')
   refuses("'w'", '{"w":{' .. good .. "}}", "12")
   refuses("take 4 bytes", '{"w":{' .. good .. "}}", "12345")
 end)
@@ -195,7 +195,12 @@ end)
 check.test("a small gzip file cannot promise gigabytes", function()
   -- 20 bytes of gzip, stored: an IDX header for 4 GiB.
   local head = string.pack(">BBBBI4", 0, 0, 8, 1, 0xf0000000)
-  local crc = 0
+  local crc = 0xffffffff
+  for i = 1, #head do
+    crc = crc ~ head:byte(i)
+    for _ = 1, 8 do crc = crc & 1 == 1 and crc >> 1 ~ 0xedb88320 or crc >> 1 end
+  end
+  crc = crc ~ 0xffffffff
   write("\31\139\8\0\0\0\0\0\0\3" .. string.pack("<BI2I2", 1, #head, 0xffff ~ #head) .. head
     .. string.pack("<I4I4", crc, #head))
   check.raises("promises", moth.io.read_idx, path)

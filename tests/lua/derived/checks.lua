@@ -108,7 +108,7 @@ local function names_operation(row, message)
   end
 end
 
---- Every dtype runs or raises; what the row does not allow raises.
+--- Every dtype runs, or raises an error that names the operation.
 function M.dtypes(row)
   for _, dtype in ipairs(dtypes) do
     local args = row:map(row:make(), function(t, item)
