@@ -226,7 +226,6 @@ void mt_pace_collect(lua_State *L, mt_lua *S) {
     return;
   }
   mt_autograd_drain(L, S);
-  if (!mt_lua_check_alloc(L, S)) mt_handle_use_finalizers(L);
   if ((p->nminor + p->nfull) % 1000 == 999) find_mode(L, S);
   if (p->generational) {
     collect_generational(L, S);

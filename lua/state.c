@@ -14,7 +14,9 @@
 /* Registry keys; their values are never looked at, so they are no state. */
 static const char key_state, key_thread, key_sentinel;
 
-/* ---- the allocator: no function below calls Lua ---- */
+/* ---- the allocator ----
+ * Nothing below calls Lua, but for lua_sethook, which is made for signal handlers: an interrupted
+ * script that calls no operation is stopped at its next allocation. */
 
 static void *own_alloc(mt_lua *S, void *ptr, size_t osize, size_t nsize) {
   mt_alloc *a = &S->rt->alloc;
@@ -37,9 +39,15 @@ void *mt_lua_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
   mt_lua *S = ud;
   if (nsize == 0) {
     if (ptr && osize == S->block) mt_handle_sweep(S, ptr);
-  } else if (MT_UNLIKELY(S->fail_once) && !ptr) {
-    S->fail_once = false;
-    return NULL;
+  } else if (!ptr) {
+    if (MT_UNLIKELY(S->fail_once)) {
+      S->fail_once = false;
+      return NULL;
+    }
+    if (MT_UNLIKELY(S->rt->interrupted) && S->main) {
+      lua_sethook(S->main, mt_error_hook, LUA_MASKCOUNT, 1);
+      lua_sethook(S->L, mt_error_hook, LUA_MASKCOUNT, 1);
+    }
   }
   if (S->own) {
     void *p = own_alloc(S, ptr, osize, nsize);
@@ -145,6 +153,7 @@ mt_lua *mt_lua_find(lua_State *L) {
 mt_lua *mt_lua_need(lua_State *L) {
   mt_lua *S = mt_lua_find(L);
   if (!S) luaL_error(L, "moth is not loaded in this Lua state, or was closed");
+  if (!S->finalizers && !mt_lua_check_alloc(L, S)) mt_handle_use_finalizers(L);
   return S;
 }
 
@@ -209,6 +218,7 @@ bool mt_lua_check_alloc(lua_State *L, mt_lua *S) {
   void *ud;
   if (S->finalizers || lua_getallocf(L, &ud) == mt_lua_alloc) return true;
   S->finalizers = true;
+  lua_warning(L, "moth: the state's allocator was replaced; tensors get finalizers from now on", 0);
   return false;
 }
 

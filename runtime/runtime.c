@@ -44,9 +44,15 @@ void mt_runtime_release(moth_runtime *rt) {
   alloc.fn(alloc.ud, rt, sizeof *rt, 0);
 }
 
+void *mt_runtime_elements(moth_runtime *rt, size_t bytes) {
+  void *p = mt_elements_new(&rt->alloc, bytes);
+  if (MT_LIKELY(p != NULL) || !rt->reclaim || !rt->reclaim(rt->reclaim_ud)) return p;
+  return mt_elements_new(&rt->alloc, bytes);
+}
+
 void *mt_runtime_scratch(moth_runtime *rt, size_t size) {
   if (size <= rt->scratch_size && rt->scratch) return rt->scratch;
-  void *p = mt_elements_new(&rt->alloc, size);
+  void *p = mt_runtime_elements(rt, size);
   if (!p) return NULL;
   if (rt->scratch) mt_elements_free(&rt->alloc, rt->scratch);
   /* Scratch is the library's own: it does not count as live. */

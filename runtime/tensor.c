@@ -39,7 +39,7 @@ static int storage_new(mt_storage **out, moth_runtime *rt, size_t bytes) {
     rt->alloc.mem.allocated += (int64_t)bytes;
     if (rt->alloc.mem.live > rt->alloc.mem.peak) rt->alloc.mem.peak = rt->alloc.mem.live;
   } else {
-    s->data = mt_elements_new(&rt->alloc, bytes);
+    s->data = mt_runtime_elements(rt, bytes);
     if (!s->data) {
       mt_record_free(&rt->alloc, s, sizeof *s);
       return MT_NOMEM;

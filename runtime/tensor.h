@@ -126,6 +126,8 @@ void mt_storage_wrap(mt_storage *s, void *data, size_t bytes, void (*release)(vo
 
 void mt_runtime_retain(moth_runtime *rt);
 void mt_runtime_release(moth_runtime *rt);
+/* mt_elements_new, with a collection of garbage and a second attempt. */
+void *mt_runtime_elements(moth_runtime *rt, size_t bytes);
 /* At least `size` bytes, 64-byte aligned, valid until the next kernel; NULL: no memory. */
 void *mt_runtime_scratch(moth_runtime *rt, size_t size);
 
