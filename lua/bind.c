@@ -232,6 +232,20 @@ static void add_op(lua_State *L, const tables *t, const mt_opinfo *op) {
   lua_pop(L, 2);
 }
 
+/* Methods whose plain name belongs to a function of another kind: moth.normal(mean, std, size) makes
+ * a tensor, x:normal_(mean, std) fills one. */
+static const char *const fills[][2] = {{"_normal_fill_", "normal_"},
+                                       {"_bernoulli_fill_", "bernoulli_"}};
+
+static void add_fills(lua_State *L, const tables *t) {
+  for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++) {
+    lua_getfield(L, t->hidden, fills[i][0]);
+    set(L, t->methods, fills[i][1], true);
+    set(L, t->hidden, fills[i][1], true);
+    lua_pop(L, 1);
+  }
+}
+
 void mt_bind_open(lua_State *L, mt_lua *S) {
   (void)S;
   luaL_checkstack(L, 12, NULL);
@@ -243,6 +257,7 @@ void mt_bind_open(lua_State *L, mt_lua *S) {
   lua_getfield(L, t.hidden, "methods");
   t.methods = lua_gettop(L);
   for (int i = 0; i < mt_op_count(); i++) add_op(L, &t, mt_op_at(i));
+  add_fills(L, &t);
   for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
     const mt_opinfo *op = mt_op_find(operators[i].op);
     if (!op) continue;
