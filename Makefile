@@ -26,6 +26,8 @@ JSON := $(call static_or,jansson)
 HAVE_EDIT := $(wildcard /usr/include/editline/readline.h)
 EDIT := $(if $(HAVE_EDIT),$(call static_or,edit) $(call static_or,bsd) $(call static_or,md) $(call static_or,tinfo))
 SYSLIBS = -lm -ldl -pthread
+# Static libraries of systems are not made for shared objects.
+SHARED_LIBS = -ljansson -lz
 
 ifeq ($(ARCH),x86_64)
 ISAS = v2 v3 v4
@@ -98,9 +100,9 @@ $(BUILD)/libmoth_core.a: $(KOBJ) $(ROBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
 $(BUILD)/libmoth.so: $(KOBJ) $(ROBJ)
-	$(CC) -shared $(SAN) -Wl,-soname,libmoth.so -o $@ $^ $(JSON) $(ZLIB) $(SYSLIBS)
+	$(CC) -shared $(SAN) -Wl,-soname,libmoth.so -o $@ $^ $(SHARED_LIBS) $(SYSLIBS)
 $(BUILD)/moth.so: $(KOBJ) $(ROBJ) $(LOBJ)
-	$(CC) -shared $(SAN) -Wl,-z,nodelete -o $@ $^ $(JSON) $(ZLIB) $(SYSLIBS)
+	$(CC) -shared $(SAN) -Wl,-z,nodelete -o $@ $^ $(SHARED_LIBS) $(SYSLIBS)
 $(BUILD)/moth: $(MOBJ) $(LOBJ) $(ROBJ) $(KOBJ)
 	$(CC) $(SAN) -Wl,-E -o $@ $^ $(LUA_LIB) $(EDIT) $(JSON) $(ZLIB) $(SYSLIBS)
 $(BUILD)/moth.pc: Makefile

@@ -70,19 +70,29 @@ void mt_pace_init(mt_lua *S) {
 
 /* ---- the collector's mode ---- */
 
-/* Asks without changing anything: an unreachable object in a weak table is gone after one step of
- * size 0, which then returns 0, only in generational mode. */
+/* One step of size 0; whether an unreachable object in a weak table is gone after it and no cycle
+ * was finished. */
+static bool young_died(lua_State *L) {
+  lua_createtable(L, 0, 0);
+  lua_rawseti(L, -2, 1);
+  int finished = lua_gc(L, LUA_GCSTEP, 0);
+  bool gone = lua_rawgeti(L, -1, 1) == LUA_TNIL;
+  lua_pop(L, 1);
+  return gone && finished == 0;
+}
+
+/* Asks without changing anything. In generational mode each step answers yes, but for the first
+ * ones after a big structure was built, which are full collections; in incremental mode one step
+ * can, never two in a row. */
 static int probe_mode(lua_State *L) {
+  int yes = 0;
   lua_createtable(L, 1, 0);
   lua_createtable(L, 0, 1);
   lua_pushliteral(L, "v");
   lua_setfield(L, -2, "__mode");
   lua_setmetatable(L, -2);
-  lua_createtable(L, 0, 0);
-  lua_rawseti(L, -2, 1);
-  int finished = lua_gc(L, LUA_GCSTEP, 0);
-  bool gone = lua_rawgeti(L, -1, 1) == LUA_TNIL;
-  lua_pushboolean(L, gone && finished == 0);
+  for (int i = 0; i < 6 && yes < 2; i++) yes = young_died(L) ? yes + 1 : 0;
+  lua_pushboolean(L, yes == 2);
   return 1;
 }
 
