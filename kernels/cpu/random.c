@@ -1,8 +1,8 @@
 /* random.c - numbers drawn: uniform, normal, exponential, integers, Bernoulli, dropout.
  *
  * Work is cut into blocks of 1024 elements whose counters follow from their position (rng.h), so
- * results do not depend on threads, vectors or strides. Kernels take seed and offset from k; dropout
- * reports them, so that its backward draws the same mask again instead of keeping one. */
+ * results do not depend on threads, vectors or strides. Kernels take seed and offset from k;
+ * dropout reports them, so that its backward draws the same mask again instead of keeping one. */
 #include "random.h"
 
 #include "../half.h"
@@ -54,24 +54,33 @@ static void load_row(const job *j, void *buf, int64_t at, const char *p, int64_t
   }
 }
 
-#define STORE(T, from, expr)                                             \
-  for (int64_t i = 0; i < n; i++) {                                      \
-    const from v = ((const from *)buf)[at + i];                          \
-    *(T *)(void *)(p + i * step) = (T)(expr);                            \
-  }                                                                      \
+#define STORE(T, from, expr)                    \
+  for (int64_t i = 0; i < n; i++) {             \
+    const from v = ((const from *)buf)[at + i]; \
+    *(T *)(void *)(p + i * step) = (T)(expr);   \
+  }                                             \
   break
 
 static void store_row(const job *j, const void *buf, int64_t at, char *p, int64_t step, int64_t n) {
   switch (j->out->dtype) {
-    case MT_F64: STORE(double, double, v);
-    case MT_F32: STORE(float, float, v);
-    case MT_F16: STORE(uint16_t, float, mt_f32_to_f16(v));
-    case MT_BF16: STORE(uint16_t, float, mt_f32_to_bf16(v));
-    case MT_I64: STORE(int64_t, double, v);
-    case MT_I32: STORE(int32_t, double, v);
-    case MT_I16: STORE(int16_t, double, v);
-    case MT_I8: STORE(int8_t, double, v);
-    default: STORE(uint8_t, double, v);
+    case MT_F64:
+      STORE(double, double, v);
+    case MT_F32:
+      STORE(float, float, v);
+    case MT_F16:
+      STORE(uint16_t, float, mt_f32_to_f16(v));
+    case MT_BF16:
+      STORE(uint16_t, float, mt_f32_to_bf16(v));
+    case MT_I64:
+      STORE(int64_t, double, v);
+    case MT_I32:
+      STORE(int32_t, double, v);
+    case MT_I16:
+      STORE(int16_t, double, v);
+    case MT_I8:
+      STORE(int8_t, double, v);
+    default:
+      STORE(uint8_t, double, v);
   }
 }
 
@@ -111,32 +120,44 @@ static void blocks(void *ctx, int64_t begin, int64_t end, int worker) {
   }
 }
 
-static int draw(const mt_kargs *k, job *j, make_fn make) {
+static int draw_at(const mt_kargs *k, job *j, make_fn make, uint64_t seed, uint64_t offset) {
   const mt_view *out = k->out[0];
   j->t = k->isa->random;
   j->out = out;
-  if (!j->seed && !j->offset) {
-    j->seed = k->seed;
-    j->offset = k->offset;
-  }
+  j->seed = seed;
+  j->offset = offset;
   j->make = make;
   mt_walk_views(&j->w, out->ndim, out->size, 2, (const mt_view *const[]){out, j->x ? j->x : out});
   mt_parallel_for(k->par, (out->numel + BLOCK - 1) / BLOCK, 16, blocks, j);
   return MT_OK;
 }
 
+static int draw(const mt_kargs *k, job *j, make_fn make) {
+  return draw_at(k, j, make, k->seed, k->offset);
+}
+
 /* ---- floats ---- */
 
 static void make_uniform(const job *j, void *f, const uint32_t *w, int64_t n) {
-  if (j->wide) j->t->uniform_f64(f, w, n, j->a, j->b);
-  else j->t->uniform_f32(f, w, n, (float)j->a, (float)j->b);
+  if (j->wide)
+    j->t->uniform_f64(f, w, n, j->a, j->b);
+  else
+    j->t->uniform_f32(f, w, n, (float)j->a, (float)j->b);
 }
 
-/* float16 and bfloat16 have fewer bits: what would be rounded up to the end is cut off before. */
+/* float16 and bfloat16 have fewer bits: u is cut to them, so that [0, 1) needs no rounding; what is
+ * rounded up to another end becomes the start, as for a float that reaches the end. */
 static void make_uniform_half(const job *j, void *f, const uint32_t *w, int64_t n) {
-  uint32_t cut[2 * BLOCK], mask = j->out->dtype == MT_F16 ? 0xffe00000u : 0xff000000u;
-  for (int64_t i = 0; i < n; i++) cut[i] = w[i] & mask;
-  j->t->uniform_f32(f, cut, n, (float)j->a, (float)j->b);
+  const float from = (float)j->a, to = (float)j->b;
+  const bool f16 = j->out->dtype == MT_F16;
+  uint32_t cut[BLOCK];
+  float *x = f;
+  for (int64_t i = 0; i < n; i++) cut[i] = w[i] & (f16 ? 0xffe00000u : 0xff000000u);
+  j->t->uniform_f32(x, cut, n, from, to);
+  for (int64_t i = 0; i < n; i++) {
+    float stored = f16 ? mt_f16_to_f32(mt_f32_to_f16(x[i])) : mt_bf16_to_f32(mt_f32_to_bf16(x[i]));
+    x[i] = stored >= to ? from : stored;
+  }
 }
 
 static int uniform(const mt_kargs *k, double from, double to) {
@@ -152,8 +173,10 @@ int mt_cpu_rand(const mt_kargs *k) { return uniform(k, 0, 1); }
 int mt_cpu_uniform(const mt_kargs *k) { return uniform(k, mt_karg_f(k, 1), mt_karg_f(k, 2)); }
 
 static void make_normal(const job *j, void *f, const uint32_t *w, int64_t n) {
-  if (j->wide) j->t->normal_f64(f, w, n, j->a, j->b);
-  else j->t->normal_f32(f, w, n, (float)j->a, (float)j->b);
+  if (j->wide)
+    j->t->normal_f64(f, w, n, j->a, j->b);
+  else
+    j->t->normal_f32(f, w, n, (float)j->a, (float)j->b);
 }
 
 static int normal(const mt_kargs *k, double mean, double std) {
@@ -168,8 +191,10 @@ int mt_cpu_randn(const mt_kargs *k) { return normal(k, 0, 1); }
 int mt_cpu_normal(const mt_kargs *k) { return normal(k, mt_karg_f(k, 1), mt_karg_f(k, 2)); }
 
 static void make_exponential(const job *j, void *f, const uint32_t *w, int64_t n) {
-  if (j->wide) j->t->exponential_f64(f, w, n, j->a);
-  else j->t->exponential_f32(f, w, n, (float)j->a);
+  if (j->wide)
+    j->t->exponential_f64(f, w, n, j->a);
+  else
+    j->t->exponential_f32(f, w, n, (float)j->a);
 }
 
 /* exponential(x, rate) */
@@ -190,15 +215,33 @@ typedef struct range {
 static void put_int(const mt_view *out, int64_t at, int64_t v) {
   void *p = out->data + mt_view_at(out, at);
   switch (out->dtype) {
-    case MT_F64: *(double *)p = (double)v; break;
-    case MT_F32: *(float *)p = (float)v; break;
-    case MT_F16: *(uint16_t *)p = mt_f32_to_f16((float)v); break;
-    case MT_BF16: *(uint16_t *)p = mt_f32_to_bf16((float)v); break;
-    case MT_I64: *(int64_t *)p = v; break;
-    case MT_I32: *(int32_t *)p = (int32_t)v; break;
-    case MT_I16: *(int16_t *)p = (int16_t)v; break;
-    case MT_I8: *(int8_t *)p = (int8_t)v; break;
-    default: *(uint8_t *)p = (uint8_t)v; break;
+    case MT_F64:
+      *(double *)p = (double)v;
+      break;
+    case MT_F32:
+      *(float *)p = (float)v;
+      break;
+    case MT_F16:
+      *(uint16_t *)p = mt_f32_to_f16((float)v);
+      break;
+    case MT_BF16:
+      *(uint16_t *)p = mt_f32_to_bf16((float)v);
+      break;
+    case MT_I64:
+      *(int64_t *)p = v;
+      break;
+    case MT_I32:
+      *(int32_t *)p = (int32_t)v;
+      break;
+    case MT_I16:
+      *(int16_t *)p = (int16_t)v;
+      break;
+    case MT_I8:
+      *(int8_t *)p = (int8_t)v;
+      break;
+    default:
+      *(uint8_t *)p = (uint8_t)v;
+      break;
   }
 }
 
@@ -214,7 +257,10 @@ static void integers(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* randint(low, high, ...): out in low .. high-1 */
 int mt_cpu_randint(const mt_kargs *k) {
-  range r = {.out = k->out[0], .low = MT_KARG_INT(k, 0), .seed = k->seed, .offset = k->offset,
+  range r = {.out = k->out[0],
+             .low = MT_KARG_INT(k, 0),
+             .seed = k->seed,
+             .offset = k->offset,
              .n = (uint64_t)MT_KARG_INT(k, 1) - (uint64_t)MT_KARG_INT(k, 0)};
   if (k->out[0]->dtype == MT_C64) return MT_NOKERNEL;
   mt_parallel_for(k->par, k->out[0]->numel, 4096, integers, &r);
@@ -232,12 +278,18 @@ typedef struct coins {
 static double probability(const mt_view *p, int64_t at) {
   const void *a = p->data + (p->ndim ? mt_view_at(p, at) : 0);
   switch (p->dtype) {
-    case MT_F64: return *(const double *)a;
-    case MT_F32: return *(const float *)a;
-    case MT_F16: return mt_f16_to_f32(*(const uint16_t *)a);
-    case MT_BF16: return mt_bf16_to_f32(*(const uint16_t *)a);
-    case MT_I64: return (double)*(const int64_t *)a;
-    default: return -1;
+    case MT_F64:
+      return *(const double *)a;
+    case MT_F32:
+      return *(const float *)a;
+    case MT_F16:
+      return mt_f16_to_f32(*(const uint16_t *)a);
+    case MT_BF16:
+      return mt_bf16_to_f32(*(const uint16_t *)a);
+    case MT_I64:
+      return (double)*(const int64_t *)a;
+    default:
+      return -1;
   }
 }
 
@@ -268,18 +320,19 @@ int mt_cpu_bernoulli_p(const mt_kargs *k) { return bernoulli(k, k->in[1]); }
 /* ---- dropout ---- */
 
 static void make_drop(const job *j, void *f, const uint32_t *w, int64_t n) {
-  if (j->wide) j->t->drop_f64(f, f, w, n, j->bound, j->a);
-  else j->t->drop_f32(f, f, w, n, j->bound, (float)j->a);
+  if (j->wide)
+    j->t->drop_f64(f, f, w, n, j->bound, j->a);
+  else
+    j->t->drop_f32(f, f, w, n, j->bound, (float)j->a);
 }
 
 static int drop(const mt_kargs *k, double p, uint64_t seed, uint64_t offset) {
   const mt_view *x = k->in[0];
-  job j = {.x = x, .a = p < 1 ? 1 / (1 - p) : 0, .words = 1, .wide = x->dtype == MT_F64,
-           .seed = seed, .offset = offset};
+  job j = {.x = x, .a = p < 1 ? 1 / (1 - p) : 0, .words = 1, .wide = x->dtype == MT_F64};
   double bound = p * 0x1p32;
   j.bound = bound >= 0x1p32 ? UINT32_MAX : (uint32_t)bound;
   if (!mt_dtype_is_float((mt_dtype)x->dtype)) return MT_NOKERNEL;
-  return draw(k, &j, make_drop);
+  return draw_at(k, &j, make_drop, seed, offset);
 }
 
 /* dropout(x, p) -> x / (1-p) with probability 1-p, else 0; and what drew the mask: int64 (seed,
