@@ -198,17 +198,9 @@ int mt_autograd_retain_grad(lua_State *L) {
   moth_tensor *t = mt_handle_check(L, S, 1, "self", "retain_grad");
   if (!mt_tensor_needs_grad(t))
     return mt_error_throw(L, "retain_grad: the tensor does not require a gradient");
-  mt_node *n = t->node;
-  if (!n) return 0; /* leaves keep theirs anyway */
-  mt_leaf *leaf = mt_tensor_leaf(t);
-  if (leaf && !n->retain) {
-    n->retain = mt_record_new(&S->rt->alloc, (size_t)n->nout * sizeof *n->retain);
-    if (n->retain) memset(n->retain, 0, (size_t)n->nout * sizeof *n->retain);
-  }
-  if (!leaf || !n->retain) return mt_error_throw(L, "not enough memory");
-  leaf->retain = true;
-  n->retain[t->out] = t;
-  return 0;
+  if (!t->node) return 0; /* leaves keep theirs anyway */
+  int status = mt_tape_retain(t);
+  return status ? mt_error_raise(L, S, status) : 0;
 }
 
 /* ---- backward and grad ---- */

@@ -195,12 +195,7 @@ static int detach_(lua_State *L) {
   moth_tensor *t = self(L, S, "detach_");
   if (t->is_view)
     return mt_error_throw(L, "bad argument 'self' to detach_: it is a view; use detach()");
-  if (t->node) {
-    mt_node *node = t->node;
-    if (node->retain && node->retain[t->out] == t) node->retain[t->out] = NULL;
-    t->node = NULL;
-    mt_node_release(node);
-  }
+  mt_tape_set_node(t, NULL, 0);
   if (t->leaf) t->leaf->wants = false;
   lua_settop(L, 1);
   return 1;

@@ -26,13 +26,6 @@ int mt_inplace_check(moth_tensor *t, bool recording) {
   return MT_OK;
 }
 
-/* Replaces the node of t; takes the reference to n. */
-static void set_node(moth_tensor *t, mt_node *n, int out) {
-  if (t->node) mt_node_release(t->node);
-  t->node = n;
-  t->out = (int16_t)out;
-}
-
 /* The geometries of t and of its base in their storage, as arguments of _as_strided. */
 static void geometry(const moth_tensor *t, mt_value *arg) {
   const moth_tensor *of[2] = {t, t->base};
@@ -71,7 +64,7 @@ static int rebase(moth_tensor *t) {
   mt_node *n;
   int status = symbolic(&n, "_written_view", 2, in, t);
   if (status) return status;
-  set_node(base, n, 0);
+  mt_tape_set_node(base, n, 0);
   base->graph_gen++;
   return MT_OK;
 }
@@ -83,14 +76,14 @@ int mt_inplace_refresh(moth_tensor *t) {
     int status = symbolic(&n, "_as_strided", 1, &base, t);
     if (status) return status;
   }
-  set_node(t, n, 0);
+  mt_tape_set_node(t, n, 0);
   t->graph_gen = base->graph_gen;
   return MT_OK;
 }
 
 int mt_inplace_commit(moth_tensor *t, mt_node *made) {
   if (!made) return MT_OK;
-  set_node(t, made, 0);
+  mt_tape_set_node(t, made, 0);
   if (!t->base) {
     t->graph_gen++; /* views of t are out of date */
     return MT_OK;

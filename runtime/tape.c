@@ -272,13 +272,34 @@ int mt_tape_make(mt_node **out, const mt_call *c) {
   return MT_OK;
 }
 
+int mt_tape_retain(moth_tensor *t) {
+  mt_node *n = t->node;
+  mt_leaf *leaf = mt_tensor_leaf(t);
+  if (leaf && n && !n->retain) {
+    n->retain = mt_record_new(&n->rt->alloc, (size_t)n->nout * sizeof *n->retain);
+    if (n->retain) memset(n->retain, 0, (size_t)n->nout * sizeof *n->retain);
+  }
+  if (!leaf || (n && !n->retain)) return mt_fail(t->rt, MT_NOMEM, "out of memory for a graph node");
+  leaf->retain = true;
+  if (n) n->retain[t->out] = t;
+  return MT_OK;
+}
+
+void mt_tape_set_node(moth_tensor *t, mt_node *n, int out) {
+  mt_node *old = t->node;
+  bool retained = old && old->retain && old->retain[t->out] == t;
+  if (retained) old->retain[t->out] = NULL; /* it does not own t: it must not outlive it */
+  t->node = n;
+  t->out = (int16_t)out;
+  if (retained && n) mt_tape_retain(t); /* without memory the gradient is not kept */
+  if (old) mt_node_release(old);
+}
+
 void mt_tape_attach(mt_node *n, int i, moth_tensor *t) {
   mt_dtype d = (mt_dtype)t->v.dtype;
   if (!mt_dtype_is_float(d) && d != MT_C64) return;
   mt_node_retain(n);
-  if (t->node) mt_node_release(t->node);
-  t->node = n;
-  t->out = (int16_t)i;
+  mt_tape_set_node(t, n, i);
 }
 
 bool mt_tape_wanted(const mt_call *c) {

@@ -65,6 +65,10 @@ int mt_tape_make(mt_node **out, const mt_call *c);
 int mt_tape_save_outputs(mt_node *n, moth_tensor *const *out);
 /* Makes t the result number i of n (retains n), unless its dtype cannot have a gradient. */
 void mt_tape_attach(mt_node *n, int i, moth_tensor *t);
+/* Replaces the node of t, NULL: none; takes the reference to n. What retain_grad asked for moves. */
+void mt_tape_set_node(moth_tensor *t, mt_node *n, int out);
+/* Keeps the gradient of t, which is no leaf, when a walk passes. */
+int mt_tape_retain(moth_tensor *t);
 /* Releases what the rule needed: the graph cannot be walked again. */
 void mt_node_drop_saved(mt_node *n);
 /* Records a custom node; takes `custom` on success. Inputs may be NULL. */

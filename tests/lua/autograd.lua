@@ -215,13 +215,18 @@ check.test("retain_grad", function()
   check.equal(x.grad, { 8, 16 })
   x:retain_grad()
   check.raises("does not require", function() moth.ones(1):retain_grad() end)
-  do
-    local t = x * 2
-    t:retain_grad()
-    t:mul_(2)
-    t = nil
-  end
+  local t = x * 2
+  t:retain_grad()
+  t:mul_(3);
+  (t * t):sum():backward()
+  check.equal(t.grad, { 12, 24 }, "of the value after the write")
+  t = x * 2
+  t:retain_grad()
+  t:mul_(2)
+  local y = (t * 1):sum()
+  t = nil
   collectgarbage()
+  y:backward() -- to where t was
 end)
 
 check.test("hooks go with their graph", function()
