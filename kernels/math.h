@@ -24,6 +24,16 @@
 #define MT_LN2_HI 0x1.62e4p-1f /* 15 bits: products with an exponent are exact */
 #define MT_LN2_LO 0x1.7f7d1cp-20f
 
+/* a * b + c, for sums of two products: which of them the compiler fuses could differ between the
+ * body of a loop and its end. */
+MT_MATH_FN float mt_mad_f32(float a, float b, float c) {
+#ifdef __FMA__
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 /* Where arguments are clamped. The compiler must not see the numbers (math.c has them): it would
  * compute the function of a bound beforehand and trade one minimum for three selections. */
 struct mt_math_bounds {
@@ -180,14 +190,14 @@ MT_MATH_FN float mt_log_f32(float x) {
 MT_MATH_FN float mt_log2_f32(float x) {
   float e, f = mt_log_split_f32(x, &e);
   float t = mt_log1p_rest_f32(f);
-  float y = t * 0x1.c551d94p-2f + f * 0x1.c551d94p-2f; /* log2(e) - 1 */
+  float y = mt_mad_f32(t, 0x1.c551d94p-2f, f * 0x1.c551d94p-2f); /* log2(e) - 1 */
   return mt_log_edges_f32(x, ((y + t) + f) + e);
 }
 
 MT_MATH_FN float mt_log10_f32(float x) {
   float e, f = mt_log_split_f32(x, &e);
   float t = mt_log1p_rest_f32(f);
-  float y = e * 0x1.04d42p-12f + f * 0x1.6f62a4p-11f; /* the low parts of log10 of 2 and e */
+  float y = mt_mad_f32(e, 0x1.04d42p-12f, f * 0x1.6f62a4p-11f); /* low parts of log10(2), (e) */
   y = y + t * 0x1.bcb7b2p-2f;
   return mt_log_edges_f32(x, (y + f * 0x1.bcp-2f) + e * 0x1.34p-2f);
 }

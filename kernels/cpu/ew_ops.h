@@ -42,6 +42,13 @@ static inline float mt_fmod_f32(float x, float y) {
   if (fabs(q) < 0x1p26) return mt_copysign_f32((float)(x - q * y), x);
   return (float)fmod((double)x, (double)y);
 }
+static inline double mt_mad_f64(double a, double b, double c) {
+#ifdef __FMA__
+  return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 static inline double mt_fmod_f64(double x, double y) { return fmod(x, y); }
 
 /* The result has the sign of y, a zero as well: the rule of Lua and Python. */
