@@ -38,6 +38,17 @@ static bool want_cols(const mt_along *a) {
   return o->step != 1;
 }
 
+/* A tile stays in cache for the passes over it. One that cannot is wide instead: long pieces of
+ * rows spare misses of the address translation. In buffers it is narrow: they are short. */
+static void choose_tile(mt_along *a, bool direct) {
+  a->tile = 64;
+  if (a->tile * a->n > TILE_ELEMENTS) {
+    if (direct) a->tile = MT_ALONG_COLS;
+    while (!direct && a->tile > 16 && a->tile * a->n > TILE_ELEMENTS) a->tile /= 2;
+  }
+  a->ntiles = (a->cols + a->tile - 1) / a->tile;
+}
+
 void mt_along_plan(mt_along *a, unsigned inner) {
   split(a, inner);
   a->cols = a->rest.size[a->rest.ndim - 1];
@@ -47,14 +58,17 @@ void mt_along_plan(mt_along *a, unsigned inner) {
     if (a->n == 1) o->step = 1;
   }
   a->by_cols = want_cols(a);
-  a->tile = MT_ALONG_COLS;
-  while (a->tile > 8 && a->tile * a->n > TILE_ELEMENTS) a->tile /= 2;
-  a->ntiles = (a->cols + a->tile - 1) / a->tile;
-  a->block = 0;
+  bool direct = true;
   for (int i = 0; i < a->nop; i++) {
     mt_along_operand *o = &a->op[i];
     bool unit = a->by_cols ? a->rest.step[i] == size_of(o) : o->inner.ndim == 1 && o->step == 1;
     o->direct = unit && mt_lane_native(o->lane, (mt_dtype)o->v->dtype);
+    if (!o->direct) direct = false;
+  }
+  choose_tile(a, direct);
+  a->block = 0;
+  for (int i = 0; i < a->nop; i++) {
+    mt_along_operand *o = &a->op[i];
     if (o->direct) continue;
     size_t bytes = (size_t)mt_lane_size(o->lane) * (size_t)(a->by_cols ? a->tile : 1);
     o->buffer = a->block;

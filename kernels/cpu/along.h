@@ -14,7 +14,7 @@
 #include "lane.h"
 #include "walk.h"
 
-#define MT_ALONG_COLS 64 /* most columns of a tile */
+#define MT_ALONG_COLS 256 /* most columns of a tile */
 
 typedef struct mt_along_operand {
   const mt_view *v;

@@ -7,7 +7,7 @@
 
 #include "lane.h"
 
-#define MT_SM_COLS 64 /* most columns of one call: MT_ALONG_COLS */
+#define MT_SM_COLS 256 /* most columns of one call: MT_ALONG_COLS */
 
 typedef enum mt_smkind {
   MT_SM_SOFTMAX, /* a: input */
