@@ -1,9 +1,9 @@
 /* autograd.c - see autograd.h.
  *
- * Hooks run Lua in the middle of a walk through the graph. They are called in protected mode: an error
- * is kept in the registry (error.h), the walk unwinds as after any other error, and the binding
- * function that started it raises the error again. Tensors that a walk works on are retained for
- * its time, because a hook may free any handle. */
+ * Hooks run Lua in the middle of a walk through the graph. They are called in protected mode: an
+ * error is kept in the registry (error.h), the walk unwinds as after any other error, and the
+ * binding function that started it raises the error again. Tensors that a walk works on are
+ * retained for its time, because a hook may free any handle. */
 #include "autograd.h"
 
 #include <string.h>
@@ -160,8 +160,7 @@ int mt_autograd_register_hook(lua_State *L) {
   luaL_checkstack(L, 8, NULL);
   moth_tensor *t = mt_handle_check(L, S, 1, "self", "register_hook");
   if (lua_type(L, 2) != LUA_TFUNCTION)
-    return mt_error_raise(L, S,
-                          mt_error_arg(L, S, 2, "hook", "register_hook", "a function"));
+    return mt_error_raise(L, S, mt_error_arg(L, S, 2, "hook", "register_hook", "a function"));
   if (!mt_tensor_needs_grad(t))
     return mt_error_throw(L, "register_hook: the tensor does not require a gradient");
   lua_createtable(L, 1, 0); /* 3: the list of a first hook */
@@ -399,8 +398,8 @@ static int grad(lua_State *L) {
   bool single = mt_handle_at(L, S, 2) != NULL;
   int n = count(L, S, 2);
   if (n < 0)
-    return mt_error_raise(
-        L, S, mt_error_arg(L, S, 2, "inputs", "grad", "tensor or list of tensors"));
+    return mt_error_raise(L, S,
+                          mt_error_arg(L, S, 2, "inputs", "grad", "tensor or list of tensors"));
   int status = read_options(L, S, 3, "grad", &o);
   if (!status) status = start(&j, L, S, &o, "grad", n);
   if (!status) status = take(L, S, 2, "inputs", "grad", n, false, j.t + 2 * j.nroots);
@@ -481,7 +480,8 @@ static const mt_luafn rows[] = {
     {"is_grad_enabled", is_grad_enabled, "is_grad_enabled() -> bool",
      "Whether operations are recorded."},
     {"no_grad", NULL, "no_grad(function? f=nil, ...) -> any",
-     "Calls f(...) without recording. Without f: a guard for a variable, which records again when it "
+     "Calls f(...) without recording. Without f: a guard for a variable, which records again when "
+     "it "
      "is closed: local _ <close> = moth.no_grad()."},
     {"enable_grad", NULL, "enable_grad(function? f=nil, ...) -> any",
      "The opposite of no_grad, for use inside of it."},

@@ -1,8 +1,8 @@
 /* autograd.h - gradients from Lua: modes, backward, hooks.
  *
- * Lua functions that the graph refers to (hooks, Functions) are kept in the registry and named by an
- * mt_hooks record. The graph may die inside the collector's sweep, where Lua must not be called; so
- * the record only goes to S->dead, and mt_autograd_drain drops the reference later. */
+ * Lua functions that the graph refers to (hooks, Functions) are kept in the registry and named by
+ * an mt_hooks record. The graph may die inside the collector's sweep, where Lua must not be called;
+ * so the record only goes to S->dead, and mt_autograd_drain drops the reference later. */
 #ifndef MT_LUA_AUTOGRAD_H
 #define MT_LUA_AUTOGRAD_H
 

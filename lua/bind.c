@@ -1,7 +1,7 @@
 /* bind.c - see bind.h. One C function serves all operations; its upvalues say which.
  *
- * Order in a call: pace, create the results' handles empty, read the arguments, compute, fill. Lua may
- * throw in the first two steps only, when nothing is held; from the reading on no Lua memory is
+ * Order in a call: pace, create the results' handles empty, read the arguments, compute, fill. Lua
+ * may throw in the first two steps only, when nothing is held; from the reading on no Lua memory is
  * allocated, hence no finalizer can free a tensor that is being used. */
 #include "bind.h"
 
@@ -186,12 +186,18 @@ int mt_bind_call_name(lua_State *L, mt_lua *S, const char *name, int n, const mt
 static const struct {
   const char *event, *op;
   bool unary;
-} operators[] = {{"__add", "add", false},         {"__sub", "sub", false},
-                 {"__mul", "mul", false},         {"__div", "div", false},
-                 {"__idiv", "floor_divide", false}, {"__mod", "remainder", false},
-                 {"__pow", "pow", false},         {"__unm", "neg", true},
-                 {"__band", "bitwise_and", false}, {"__bor", "bitwise_or", false},
-                 {"__bxor", "bitwise_xor", false}, {"__bnot", "bitwise_not", true},
+} operators[] = {{"__add", "add", false},
+                 {"__sub", "sub", false},
+                 {"__mul", "mul", false},
+                 {"__div", "div", false},
+                 {"__idiv", "floor_divide", false},
+                 {"__mod", "remainder", false},
+                 {"__pow", "pow", false},
+                 {"__unm", "neg", true},
+                 {"__band", "bitwise_and", false},
+                 {"__bor", "bitwise_or", false},
+                 {"__bxor", "bitwise_xor", false},
+                 {"__bnot", "bitwise_not", true},
                  {"__shl", "bitwise_left_shift", false},
                  {"__shr", "bitwise_right_shift", false}};
 
@@ -232,8 +238,8 @@ static void add_op(lua_State *L, const tables *t, const mt_opinfo *op) {
   lua_pop(L, 2);
 }
 
-/* Methods whose plain name belongs to a function of another kind: moth.normal(mean, std, size) makes
- * a tensor, x:normal_(mean, std) fills one. */
+/* Methods whose plain name belongs to a function of another kind: moth.normal(mean, std, size)
+ * makes a tensor, x:normal_(mean, std) fills one. */
 static const char *const fills[][2] = {{"_normal_fill_", "normal_"},
                                        {"_bernoulli_fill_", "bernoulli_"}};
 

@@ -1,9 +1,9 @@
 /* build.c - tensors from Lua values and back.
  *
- * Nested tables are walked twice: first to find shape and dtype and to complain about ragged or foreign
- * elements, then to fill. Access is raw and nothing is allocated in Lua meanwhile, so the tables
- * cannot change between the walks. Integers give int64, any float the default float dtype, booleans
- * bool; mixed kinds take the highest. */
+ * Nested tables are walked twice: first to find shape and dtype and to complain about ragged or
+ * foreign elements, then to fill. Access is raw and nothing is allocated in Lua meanwhile, so the
+ * tables cannot change between the walks. Integers give int64, any float the default float dtype,
+ * booleans bool; mixed kinds take the highest. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -267,8 +267,7 @@ static int make(lua_State *L, mt_lua *S, const char *func, int data, mt_dtype dt
   mt_handle *h = mt_handle_new(L, S);
   lua_pushvalue(L, data);
   moth_tensor *given = mt_handle_tensor(L, S, -1);
-  if (!status)
-    status = given ? copy(&t, S, given, dtype) : build(&t, L, S, func, dtype);
+  if (!status) status = given ? copy(&t, S, given, dtype) : build(&t, L, S, func, dtype);
   if (!status && requires_grad) {
     status = moth_set_requires_grad(t, true);
     if (status) mt_tensor_release(t);
@@ -306,8 +305,7 @@ int mt_build_from_buffer(lua_State *L) {
   size_t len;
   const char *bytes = lua_tolstring(L, 1, &len);
   int status = mt_read_sizes(L, S, 2, 2, "size", "from_buffer", size, &n);
-  status = status < 0 ? status
-                      : read_options(L, S, 3, "from_buffer", &dtype, &requires_grad);
+  status = status < 0 ? status : read_options(L, S, 3, "from_buffer", &dtype, &requires_grad);
   if (!status) {
     int64_t numel = mt_shape_numel(n, size);
     if (numel < 0 || (size_t)numel > len / (size_t)mt_dtype_size(dtype) ||

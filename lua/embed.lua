@@ -2,10 +2,10 @@
 --
 --   lua lua/embed.lua stdlib/nn/init.lua stdlib/optim/adam.lua ... > stdlib.c
 --
--- The C file defines `const struct mt_stdlib_file mt_stdlib[]` (lua/library.h): module name, file name
--- for messages, source bytes; the last entry has no name. stdlib/nn/init.lua is module moth.nn,
--- stdlib/nn/linear.lua is moth.nn.linear. Sources are embedded as they are, so that messages and
--- help() have the right lines.
+-- The C file defines `const struct mt_stdlib_file mt_stdlib[]` (lua/library.h): module name, file
+-- name for messages, source bytes; the last entry has no name. stdlib/nn/init.lua is module
+-- moth.nn, stdlib/nn/linear.lua is moth.nn.linear. Sources are embedded as they are, so that
+-- messages and help() have the right lines.
 
 local escapes = { ["\\"] = "\\\\", ['"'] = '\\"', ["?"] = "\\?", ["\r"] = "\\r", ["\t"] = "\\t" }
 

@@ -118,7 +118,8 @@ static int set_grad(lua_State *L, mt_lua *S, moth_tensor *t) {
     return MT_OK;
   }
   moth_tensor *g = mt_handle_tensor(L, S, 3);
-  if (!g) return mt_fail(S->rt, MT_ERROR, "grad is a tensor or nil, got %s", mt_error_type(L, S, 3));
+  if (!g)
+    return mt_fail(S->rt, MT_ERROR, "grad is a tensor or nil, got %s", mt_error_type(L, S, 3));
   if (g == t) return mt_fail(S->rt, MT_ERROR, "a tensor cannot be its own grad");
   if (g->v.dtype != t->v.dtype || g->v.ndim != t->v.ndim ||
       memcmp(g->v.size, t->v.size, sizeof(int64_t) * (size_t)t->v.ndim) != 0)

@@ -5,9 +5,9 @@
  *     function Square.backward(ctx, g) return 2 * ctx.saved_tensors[1] * g end
  *     local y = Square.apply(x)
  *
- * forward runs without recording; then one node stands for all of it. The node refers to the ctx table
- * by the registry, and ctx keeps what was saved. A saved result is kept as an alias without its node
- * and gets the node back when it is read, since node, ctx and result would hold each other
+ * forward runs without recording; then one node stands for all of it. The node refers to the ctx
+ * table by the registry, and ctx keeps what was saved. A saved result is kept as an alias without
+ * its node and gets the node back when it is read, since node, ctx and result would hold each other
  * otherwise. backward is recorded when a graph of the gradients is wanted, so it can be
  * differentiated again. */
 #include <stdio.h>
@@ -18,22 +18,25 @@
 #include "autograd.h"
 #include "bind.h"
 
-enum { MOST = 64 }; /* arguments and results of a Function */
+enum {
+  MOST = 64
+}; /* arguments and results of a Function */
 
 /* What node and ctx both know; the rest is in ctx. */
 typedef struct function {
   mt_lua *S;
-  mt_hooks *ctx;    /* NULL once the node is gone */
-  mt_node *node;    /* weak */
-  int refs;         /* of the node, and of the holder in ctx */
+  mt_hooks *ctx; /* NULL once the node is gone */
+  mt_node *node; /* weak */
+  int refs;      /* of the node, and of the holder in ctx */
   int nin, nout;
   uint64_t tensors; /* bit i: argument i wants a gradient */
   uint64_t results; /* bit i: result i has one */
   char name[40];
-  mt_meta meta[];   /* of the results: for gradients that did not come */
+  mt_meta meta[]; /* of the results: for gradients that did not come */
 } function;
 
-/* Owns a reference to a function from Lua's side. It has a __gc, because ctx may outlive the node. */
+/* Owns a reference to a function from Lua's side. It has a __gc, because ctx may outlive the node.
+ */
 typedef struct holder {
   function *f;
   uint64_t mark; /* as that of a handle, inverted */
@@ -45,9 +48,7 @@ static const char key_ctx, key_holder; /* registry: metatables */
 static const char key_saved, key_versions, key_results, key_class, key_function, key_fixed,
     key_dirty;
 
-static size_t function_bytes(int nout) {
-  return sizeof(function) + (size_t)nout * sizeof(mt_meta);
-}
+static size_t function_bytes(int nout) { return sizeof(function) + (size_t)nout * sizeof(mt_meta); }
 
 static void unref(function *f, moth_runtime *rt) {
   mt_lua *S = f->S;
@@ -103,11 +104,14 @@ static int save_for_backward(lua_State *L) {
   lua_createtable(L, n, 1);
   lua_createtable(L, n, 0);
   for (int i = 2; i <= n; i++) {
-    const moth_tensor *t = lua_isnil(L, i) ? NULL : mt_handle_check(L, S, i, "tensor", "save_for_backward");
+    const moth_tensor *t =
+        lua_isnil(L, i) ? NULL : mt_handle_check(L, S, i, "tensor", "save_for_backward");
     lua_pushinteger(L, t ? (lua_Integer)t->storage->version : 0);
     lua_rawseti(L, n + 2, i - 1);
-    if (t) lua_pushvalue(L, i);
-    else lua_pushboolean(L, 0);
+    if (t)
+      lua_pushvalue(L, i);
+    else
+      lua_pushboolean(L, 0);
     lua_rawseti(L, n + 1, i - 1);
   }
   lua_pushinteger(L, n - 1);
@@ -262,12 +266,15 @@ static int take_gradients(lua_State *L, const back_call *c, int first) {
       return mt_error_throw(L, "backward of '%s' gave %d gradients for %d arguments", f->name, n,
                             c->nin);
     if (i >= n && (f->tensors >> i & 1))
-      return mt_error_throw(L, "backward of '%s' gave %d gradients, but argument %d needs one "
-                               "(return nil when it is zero)", f->name, n, i + 1);
+      return mt_error_throw(L,
+                            "backward of '%s' gave %d gradients, but argument %d needs one "
+                            "(return nil when it is zero)",
+                            f->name, n, i + 1);
     if (!given) continue;
     moth_tensor *t = mt_handle_tensor(L, f->S, first + i);
     if (!t)
-      return mt_error_throw(L, "backward of '%s' must return tensors or nil, got %s for argument %d",
+      return mt_error_throw(L,
+                            "backward of '%s' must return tensors or nil, got %s for argument %d",
                             f->name, mt_error_type(L, f->S, first + i), i + 1);
     if (f->tensors >> i & 1) c->grad[i] = mt_tensor_retain(t);
   }

@@ -8,9 +8,7 @@
 
 const char mt_handle_key = 0;
 
-void mt_handle_push_metatable(lua_State *L) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &mt_handle_key);
-}
+void mt_handle_push_metatable(lua_State *L) { lua_rawgetp(L, LUA_REGISTRYINDEX, &mt_handle_key); }
 
 static mt_handle *new_block(lua_State *L, mt_lua *S) {
   mt_handle *h = lua_newuserdatauv(L, sizeof *h, 0);
@@ -67,8 +65,7 @@ void mt_handle_sweep(mt_lua *S, void *block) {
   mt_handle_empty(S, h);
 }
 
-moth_tensor *mt_handle_check(lua_State *L, mt_lua *S, int idx, const char *name,
-                             const char *func) {
+moth_tensor *mt_handle_check(lua_State *L, mt_lua *S, int idx, const char *name, const char *func) {
   mt_handle *h = mt_handle_at(L, S, idx);
   if (h && h->t) return h->t;
   if (h) mt_error_throw(L, "bad argument '%s' to %s: the tensor was freed", name, func);

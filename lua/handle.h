@@ -9,10 +9,9 @@
  * How a binding function stays safe, whatever collects or throws:
  *     mt_lua *S = mt_lua_enter(L);          paces the collector; may run script finalizers
  *     mt_handle *h = mt_handle_new(L, S);   empty; may throw, holds nothing yet
- *     moth_tensor *x = mt_handle_check(L, S, 1, "x", "flip");      from here on no call that allocates
- *     int status = ...;                     errors are values
- *     if (status) return mt_error_raise(L, S, status);
- *     mt_handle_fill(S, h, y);              takes the reference
+ *     moth_tensor *x = mt_handle_check(L, S, 1, "x", "flip");      from here on no call that
+ * allocates int status = ...;                     errors are values if (status) return
+ * mt_error_raise(L, S, status); mt_handle_fill(S, h, y);              takes the reference
  *
  * Invariant: a handle that is filled counts once in its storage's `handles`. */
 #ifndef MT_LUA_HANDLE_H
@@ -40,8 +39,8 @@ static inline moth_tensor *mt_handle_tensor(lua_State *L, const mt_lua *S, int i
   mt_handle *h = mt_handle_at(L, S, idx);
   return h ? h->t : NULL;
 }
-/* The tensor at idx; raises "bad argument 'NAME' to FUNC: expected tensor, got ...", or says that it
- * was freed. */
+/* The tensor at idx; raises "bad argument 'NAME' to FUNC: expected tensor, got ...", or says that
+ * it was freed. */
 moth_tensor *mt_handle_check(lua_State *L, mt_lua *S, int idx, const char *name, const char *func);
 
 /* Pushes an empty handle. Can raise. */
@@ -61,7 +60,8 @@ void mt_handle_push(lua_State *L, mt_lua *S, moth_tensor *t);
 /* The metatable of tensors and its method table, in the registry. */
 void mt_handle_push_metatable(lua_State *L);
 extern const char mt_handle_key; /* its registry key */
-/* From now on new handles get a __gc: for hosts that own the allocator. Never raises (but for memory). */
+/* From now on new handles get a __gc: for hosts that own the allocator. Never raises (but for
+ * memory). */
 void mt_handle_use_finalizers(lua_State *L);
 
 #endif

@@ -1,9 +1,9 @@
 /* library.h - the standard library inside the program.
  *
  * embed.lua makes the table of sources. A searcher in package.searchers finds "moth.nn" there; a
- * module is compiled when it is required for the first time. With MOTH_STDLIB=DIR in the environment
- * the files are read from that directory instead. Chunks are called "=moth/nn/init.lua", by which
- * error.c knows them. */
+ * module is compiled when it is required for the first time. With MOTH_STDLIB=DIR in the
+ * environment the files are read from that directory instead. Chunks are called
+ * "=moth/nn/init.lua", by which error.c knows them. */
 #ifndef MT_LUA_LIBRARY_H
 #define MT_LUA_LIBRARY_H
 

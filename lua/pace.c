@@ -5,12 +5,12 @@
  *   big    largest storage lately, young_big: very lately
  *   top    highest live lately, growth of held not counted
  *
- * When debt > max(a, r*top, 1.5*young_big): a minor collection (a generational step). When then held has
- * grown by more than max(floor, f*top)*m (and 2*big) since the last full collection: a full one,
- * because tensors that survived two minor collections are old and only that frees them. If it
- * freed little, the growth was real: m doubles. If it freed much, tensors die just after they became
- * old: a doubles, up to a limit. Two gates keep the share of time bounded when the Lua heap is big
- * and collections are dear.
+ * When debt > max(a, r*top, 1.5*young_big): a minor collection (a generational step). When then
+ * held has grown by more than max(floor, f*top)*m (and 2*big) since the last full collection: a
+ * full one, because tensors that survived two minor collections are old and only that frees them.
+ * If it freed little, the growth was real: m doubles. If it freed much, tensors die just after they
+ * became old: a doubles, up to a limit. Two gates keep the share of time bounded when the Lua heap
+ * is big and collections are dear.
  *
  * In a host's incremental state only full collections do something certain, so they are asked for
  * at a larger debt. Steps use a large argument: in generational mode a step of 0 resets Lua's own
@@ -27,7 +27,7 @@
 #define KB ((int64_t)1 << 10)
 #define MB ((int64_t)1 << 20)
 #define STEP (1 << 20)
-#define YOUNG_WINDOW 4  /* minor collections */
+#define YOUNG_WINDOW 4 /* minor collections */
 #define WINDOW 64
 #define DEAR 20e-6      /* seconds: minor collections below are not gated */
 #define MINOR_SHARE 0.1 /* of the time, when they are dear */

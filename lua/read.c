@@ -270,15 +270,17 @@ static int read_arg(mt_read *r, int j, int idx) {
 static int too_many(mt_read *r, int most, int idx) {
   if (lua_type(r->L, idx) == LUA_TNIL) return MT_OK;
   if (most < r->op->narg)
-    return mt_fail(r->S->rt, MT_ERROR,
-                   "too many arguments to %s: at most %d without keyword ('%s' is given by keyword, "
-                   "in a table)",
-                   r->op->name, most, r->op->arg[most].name);
+    return mt_fail(
+        r->S->rt, MT_ERROR,
+        "too many arguments to %s: at most %d without keyword ('%s' is given by keyword, "
+        "in a table)",
+        r->op->name, most, r->op->arg[most].name);
   return mt_fail(r->S->rt, MT_ERROR, "too many arguments to %s: expected at most %d", r->op->name,
                  most);
 }
 
-/* Numbers one after the other as one list; returns the number of places, negative after an error. */
+/* Numbers one after the other as one list; returns the number of places, negative after an error.
+ */
 static int read_spread(mt_read *r, int j, int idx, int last) {
   int64_t *v = room(r, MT_MAX_DIM);
   int n;
@@ -398,8 +400,8 @@ static int read_keywords(mt_read *r, int t) {
       if (j < 0) {
         status = read_extra(r, name);
       } else if (r->given >> j & 1) {
-        status = mt_fail(r->S->rt, MT_ERROR, "argument '%s' to %s is given twice", name,
-                         r->op->name);
+        status =
+            mt_fail(r->S->rt, MT_ERROR, "argument '%s' to %s is given twice", name, r->op->name);
       } else {
         status = read_arg(r, j, lua_gettop(L));
         if (j >= r->n) r->n = j + 1;

@@ -1,9 +1,10 @@
 /* read.h - the arguments of an operation, from the Lua stack to mt_value[].
  *
- * Positional arguments come in schema order. A last argument that is a plain table with a string key
- * holds keyword arguments (its positions, if any, are further positional ones: x:sum{1, keepdim =
- * true}); a table without is a list. Sizes may be spread: zeros(2, 3). Dims and positions are
- * shifted to 0-based here and nowhere else. nil, and false for what may be nothing, mean "not given".
+ * Positional arguments come in schema order. A last argument that is a plain table with a string
+ * key holds keyword arguments (its positions, if any, are further positional ones: x:sum{1, keepdim
+ * = true}); a table without is a list. Sizes may be spread: zeros(2, 3). Dims and positions are
+ * shifted to 0-based here and nowhere else. nil, and false for what may be nothing, mean "not
+ * given".
  *
  * Reading never allocates Lua memory and never raises, so the tensors in `v` stay those of the
  * stack's handles; long lists live in records, which mt_read_free gives back. */

@@ -43,8 +43,10 @@ static int set_rng_state(lua_State *L) {
   int64_t v[2];
   double unused;
   if (t->v.dtype != MT_I64 || t->v.ndim != 1 || t->v.numel != 2)
-    return mt_error_throw(L, "bad argument 'state' to set_rng_state: expected a tensor of "
-                             "get_rng_state, got %s", mt_tensor_str(t));
+    return mt_error_throw(L,
+                          "bad argument 'state' to set_rng_state: expected a tensor of "
+                          "get_rng_state, got %s",
+                          mt_tensor_str(t));
   for (int i = 0; i < 2; i++) mt_tensor_read(t, i * t->v.stride[0], &v[i], &unused);
   S->rt->seed = (uint64_t)v[0];
   S->rt->offset = (uint64_t)v[1];
@@ -71,8 +73,10 @@ static int set_default_dtype(lua_State *L) {
   mt_lua *S = mt_lua_enter(L);
   mt_dtype d = check_dtype(L, S, 1, "set_default_dtype");
   if (!mt_dtype_is_float(d))
-    return mt_error_throw(L, "bad argument 'dtype' to set_default_dtype: expected a floating dtype, "
-                             "got %s", mt_dtypes[d].name);
+    return mt_error_throw(L,
+                          "bad argument 'dtype' to set_default_dtype: expected a floating dtype, "
+                          "got %s",
+                          mt_dtypes[d].name);
   S->rt->default_float = d;
   return 0;
 }
@@ -255,9 +259,8 @@ static const mt_luafn functions[] = {
      "'incremental')."},
     {NULL, NULL, NULL, NULL}};
 
-static const luaL_Reg cuda[] = {{"is_available", cuda_is_available},
-                                {"device_count", cuda_device_count},
-                                {NULL, NULL}};
+static const luaL_Reg cuda[] = {
+    {"is_available", cuda_is_available}, {"device_count", cuda_device_count}, {NULL, NULL}};
 
 static const char *const aliases[][2] = {{"double", "float64"}, {"float", "float32"},
                                          {"half", "float16"},   {"long", "int64"},

@@ -30,7 +30,8 @@ int mt_tensor_dim(lua_State *L, mt_lua *S, int idx, int ndim, const char *func) 
   int64_t d;
   if (!mt_read_int(L, idx, &d))
     return mt_error_raise(L, S, mt_error_arg(L, S, idx, "dim", func, "an integer"));
-  if (d == 0) return mt_error_throw(L, "bad argument 'dim' to %s: got 0, but indices start at 1", func);
+  if (d == 0)
+    return mt_error_throw(L, "bad argument 'dim' to %s: got 0, but indices start at 1", func);
   if (d < -ndim || d > ndim || ndim == 0)
     return mt_error_throw(L, "bad argument 'dim' to %s: dim %I of a tensor with %d dims", func,
                           (lua_Integer)d, ndim);
@@ -74,7 +75,8 @@ static int element_size(lua_State *L) {
   return 1;
 }
 static int is_floating_point(lua_State *L) {
-  lua_pushboolean(L, mt_dtype_is_float((mt_dtype)self(L, mt_lua_of(L), "is_floating_point")->v.dtype));
+  lua_pushboolean(L,
+                  mt_dtype_is_float((mt_dtype)self(L, mt_lua_of(L), "is_floating_point")->v.dtype));
   return 1;
 }
 static int is_complex(lua_State *L) {
@@ -133,9 +135,9 @@ static int read_to_keywords(lua_State *L, mt_lua *S, mt_dtype *d, bool *copy) {
     } else if (strcmp(key, "copy") == 0) {
       *copy = lua_toboolean(L, value);
     } else if (strcmp(key, "non_blocking") != 0) {
-      status = mt_fail(S->rt, MT_ERROR,
-                       "to has no argument '%.60s' (there are: dtype, device, copy, non_blocking)",
-                       key);
+      status =
+          mt_fail(S->rt, MT_ERROR,
+                  "to has no argument '%.60s' (there are: dtype, device, copy, non_blocking)", key);
     }
     lua_pop(L, 1);
   }
@@ -252,15 +254,17 @@ static int less(lua_State *L) { return no_order(L, "<", "lt"); }
 static int less_equal(lua_State *L) { return no_order(L, "<=", "le"); }
 
 static int concat(lua_State *L) {
-  return mt_error_throw(L, "tensors cannot be joined with '..': use tostring(x), or moth.cat for "
-                           "their elements");
+  return mt_error_throw(L,
+                        "tensors cannot be joined with '..': use tostring(x), or moth.cat for "
+                        "their elements");
 }
 
 /* ---- tables ---- */
 
 #define T "tensor self"
 static const mt_luafn methods[] = {
-    {"size", size, "size(" T ", dim? dim=nil) -> int", "The size of a dim, or a list of all sizes."},
+    {"size", size, "size(" T ", dim? dim=nil) -> int",
+     "The size of a dim, or a list of all sizes."},
     {"stride", stride, "stride(" T ", dim? dim=nil) -> int",
      "The stride of a dim in elements, or a list of all strides."},
     {"dim", dim, "dim(" T ") -> int", "How many dims the tensor has."},
@@ -286,7 +290,8 @@ static const mt_luafn methods[] = {
     {"item", mt_build_item, "item(" T ") -> number",
      "The only element as a Lua number: an integer for integer dtypes, a boolean for bool."},
     {"tolist", mt_build_tolist, "tolist(" T ") -> table", "The elements as nested tables."},
-    {"new_tensor", mt_build_new_tensor, "new_tensor(" T ", table data, *, dtype? dtype=nil) -> tensor",
+    {"new_tensor", mt_build_new_tensor,
+     "new_tensor(" T ", table data, *, dtype? dtype=nil) -> tensor",
      "A tensor of Lua values with the dtype of this one."},
     {"backward", mt_autograd_backward,
      "backward(" T ", tensor? gradient=nil, bool retain_graph=false, bool create_graph=false)",
@@ -315,13 +320,13 @@ static const luaL_Reg operators[] = {{"__len", length},
                                      {NULL, NULL}};
 
 /* Described here, set below: they share one function. */
-#define CAST(name, type) {name, NULL, name "(" T ") -> tensor", "The tensor as " type "."}
-static const mt_luafn casts[] = {CAST("double", "float64"), CAST("float", "float32"),
-                                 CAST("half", "float16"),   CAST("bfloat16", "bfloat16"),
-                                 CAST("long", "int64"),     CAST("int", "int32"),
-                                 CAST("short", "int16"),    CAST("char", "int8"),
-                                 CAST("byte", "uint8"),     CAST("bool", "bool"),
-                                 {NULL, NULL, NULL, NULL}};
+#define CAST(name, type) \
+  { name, NULL, name "(" T ") -> tensor", "The tensor as " type "." }
+static const mt_luafn casts[] = {
+    CAST("double", "float64"),    CAST("float", "float32"), CAST("half", "float16"),
+    CAST("bfloat16", "bfloat16"), CAST("long", "int64"),    CAST("int", "int32"),
+    CAST("short", "int16"),       CAST("char", "int8"),     CAST("byte", "uint8"),
+    CAST("bool", "bool"),         {NULL, NULL, NULL, NULL}};
 
 void mt_tensor_open(lua_State *L, mt_lua *S) {
   int top = lua_gettop(L);

@@ -7,8 +7,8 @@
 
 /* Methods written by hand; the row of each stands in tensor.c. */
 void mt_tensor_open(lua_State *L, mt_lua *S);
-/* fields.c: __index and __newindex, x.shape and the like. The metatable is at `mt`, the method table
- * at `methods`. */
+/* fields.c: __index and __newindex, x.shape and the like. The metatable is at `mt`, the method
+ * table at `methods`. */
 void mt_fields_open(lua_State *L, mt_lua *S, int mt, int methods);
 /* Pushes the tensor's sizes (or strides) as a list. */
 void mt_tensor_push_ints(lua_State *L, const int64_t *v, int n);
@@ -22,8 +22,8 @@ int mt_build_item(lua_State *L);
 int mt_build_tolist(lua_State *L);
 int mt_build_new_tensor(lua_State *L);
 
-/* settings.c: random seed, default dtype, threads, memory, devices, constants. The module table is on
- * top. */
+/* settings.c: random seed, default dtype, threads, memory, devices, constants. The module table is
+ * on top. */
 void mt_settings_open(lua_State *L, mt_lua *S);
 
 #endif

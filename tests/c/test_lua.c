@@ -1,5 +1,5 @@
-/* test_lua.c - Moth in Lua states, from C: own and foreign states, threads, interruption, memory that
- * runs out at any allocation, closing with everything alive.
+/* test_lua.c - Moth in Lua states, from C: own and foreign states, threads, interruption, memory
+ * that runs out at any allocation, closing with everything alive.
  *
  * Allocators here count: a state that was closed must have given everything back. */
 #include <check.h>
@@ -90,8 +90,9 @@ START_TEST(foreign_state_gives_everything_back) {
   run(L, live_script);
   run(L, "assert(require 'moth'.gc().mode == 'incremental')");
   lua_gc(L, LUA_GCGEN, 0, 0);
-  run(L, "local moth = require 'moth' for i = 1, 200000 do local _ = moth.zeros(64) end\n"
-         "assert(moth.gc{mode = 'generational'}.mode == 'generational')");
+  run(L,
+      "local moth = require 'moth' for i = 1, 200000 do local _ = moth.zeros(64) end\n"
+      "assert(moth.gc{mode = 'generational'}.mode == 'generational')");
   lua_close(L);
   ck_assert_int_eq(m.blocks, 0);
 }
@@ -103,9 +104,10 @@ START_TEST(module_can_be_opened_from_a_coroutine) {
   luaL_openlibs(L);
   lua_pushcfunction(L, luaopen_moth);
   lua_setglobal(L, "open");
-  run(L, "local co = coroutine.create(open); local _, m = coroutine.resume(co)\n"
-         "package.loaded.moth = m; assert(open() == m); co = nil; collectgarbage()\n"
-         "x = m.ones(3) + 1");
+  run(L,
+      "local co = coroutine.create(open); local _, m = coroutine.resume(co)\n"
+      "package.loaded.moth = m; assert(open() == m); co = nil; collectgarbage()\n"
+      "x = m.ones(3) + 1");
   lua_close(L);
   ck_assert_int_eq(m.blocks, 0);
 }
@@ -122,9 +124,10 @@ START_TEST(host_that_keeps_its_allocator_gets_finalizers) {
   ck_assert_ptr_eq(lua_getallocf(L, &ud), allocate);
   ck_assert_ptr_eq(ud, &m);
   run(L, live_script);
-  run(L, "local moth = require 'moth'; assert(moth.gc().handles == 'finalizer')\n"
-         "for i = 1, 20000 do local _ = moth.zeros(1000) end\n"
-         "late = setmetatable({}, {__gc = function() pcall(moth.ones, 3) end})");
+  run(L,
+      "local moth = require 'moth'; assert(moth.gc().handles == 'finalizer')\n"
+      "for i = 1, 20000 do local _ = moth.zeros(1000) end\n"
+      "late = setmetatable({}, {__gc = function() pcall(moth.ones, 3) end})");
   lua_close(L);
   ck_assert_int_eq(m.blocks, 0);
 }
@@ -138,9 +141,10 @@ START_TEST(host_that_replaces_the_allocator_is_noticed) {
   lua_setglobal(L, "moth");
   run(L, "x = moth.ones(3)");
   lua_setallocf(L, allocate, &m); /* without ours in between: the record stays behind */
-  run(L, "for i = 1, 20000 do local _ = x + moth.zeros(3) end\n"
-         "assert(moth.gc().handles == 'finalizer')\n"
-         "collectgarbage() assert(moth.gc().alive < 100)");
+  run(L,
+      "for i = 1, 20000 do local _ = x + moth.zeros(3) end\n"
+      "assert(moth.gc().handles == 'finalizer')\n"
+      "collectgarbage() assert(moth.gc().alive < 100)");
   lua_close(L);
   ck_assert_int_eq(m.blocks, 0); /* of Lua's own */
 }
@@ -233,18 +237,20 @@ START_TEST(interrupt_stops_operations) {
 END_TEST
 
 START_TEST(interrupt_is_not_swallowed_by_pcall) {
-  interrupted("local moth = require 'moth'; local x = moth.ones(10)\n"
-              "while true do pcall(function() while true do x = x + 1 end end) end",
-              false);
+  interrupted(
+      "local moth = require 'moth'; local x = moth.ones(10)\n"
+      "while true do pcall(function() while true do x = x + 1 end end) end",
+      false);
 }
 END_TEST
 
 START_TEST(interrupt_stops_a_coroutine_that_catches_everything) {
-  interrupted("local moth = require 'moth'; local x = moth.ones(10)\n"
-              "coroutine.wrap(function()\n"
-              "  while true do pcall(function() while true do x = x + 1 end end) end\n"
-              "end)()",
-              false);
+  interrupted(
+      "local moth = require 'moth'; local x = moth.ones(10)\n"
+      "coroutine.wrap(function()\n"
+      "  while true do pcall(function() while true do x = x + 1 end end) end\n"
+      "end)()",
+      false);
 }
 END_TEST
 
@@ -288,7 +294,9 @@ static void *many_states(void *arg) {
 }
 
 START_TEST(states_on_threads_agree) {
-  enum { N = 8 };
+  enum {
+    N = 8
+  };
   pthread_t thread[N];
   double result[N];
   for (int i = 0; i < N; i++) pthread_create(&thread[i], NULL, many_states, &result[i]);
@@ -328,19 +336,21 @@ START_TEST(limit_is_kept_by_collecting) {
   memory m = {0};
   moth_options options = {.alloc = allocate, .alloc_ud = &m, .memory_limit = 1 << 20};
   lua_State *L = moth_lua_open(&options);
-  run(L, "local moth = require 'moth'\n"
-         "collectgarbage 'stop'\n"
-         "for i = 1, 1000 do local _ = moth.zeros(20000) end\n"
-         "local ok, e = pcall(moth.zeros, 1 << 20)\n"
-         "assert(not ok and e:find 'out of memory' and e:find '1048576', e)\n"
-         "assert(moth.memory_stats().live < 1 << 20)");
+  run(L,
+      "local moth = require 'moth'\n"
+      "collectgarbage 'stop'\n"
+      "for i = 1, 1000 do local _ = moth.zeros(20000) end\n"
+      "local ok, e = pcall(moth.zeros, 1 << 20)\n"
+      "assert(not ok and e:find 'out of memory' and e:find '1048576', e)\n"
+      "assert(moth.memory_stats().live < 1 << 20)");
   /* in the middle of a backward, where nothing can be repeated as a whole */
-  run(L, "local moth = require 'moth'\n"
-         "local x = moth.ones(20000, {requires_grad = true})\n"
-         "for i = 1, 50 do\n"
-         "  local _ = moth.zeros(20000); _ = moth.zeros(20000); _ = moth.zeros(20000)\n"
-         "  local y = ((x * 2) * x):sum(); y:backward(); x.grad = nil\n"
-         "end");
+  run(L,
+      "local moth = require 'moth'\n"
+      "local x = moth.ones(20000, {requires_grad = true})\n"
+      "for i = 1, 50 do\n"
+      "  local _ = moth.zeros(20000); _ = moth.zeros(20000); _ = moth.zeros(20000)\n"
+      "  local y = ((x * 2) * x):sum(); y:backward(); x.grad = nil\n"
+      "end");
   moth_lua_close(L);
   ck_assert_int_eq(m.blocks, 0);
 }
@@ -350,7 +360,8 @@ START_TEST(step_collects_for_a_host) {
   memory m = {0};
   lua_State *L = own_state(&m);
   run(L, "local moth = require 'moth' for i = 1, 100 do local _ = moth.zeros(100) end");
-  while (!moth_lua_step(L, 100)) {}
+  while (!moth_lua_step(L, 100)) {
+  }
   run(L, "assert(require 'moth'.gc().alive < 10)");
   moth_lua_close(L);
   ck_assert_int_eq(m.blocks, 0);

@@ -5,9 +5,9 @@
 --     check.close(loss, 0.5, 1e-6)
 --     check.done()
 --
--- A test that fails is reported with its place and the file goes on; check.done() (or the end of the
--- file, if it is not called) makes the process fail. Values may be numbers, strings, booleans, nested
--- tables and tensors; a tensor equals nested tables with its elements.
+-- A test that fails is reported with its place and the file goes on; check.done() makes the process
+-- fail. Values may be numbers, strings, booleans, nested tables and tensors; a tensor equals nested
+-- tables with its elements.
 local M = {}
 
 local moth = require "moth"

@@ -39,7 +39,9 @@ end)
 
 check.test("shapes, dtypes and names are in the message", function()
   check.raises("add: .*%(2%).*%(3%)", function() return moth.ones(2) + moth.ones(3) end)
-  check.raises("view: shape %(3%) does not fit 4 elements", function() return moth.ones(2, 2):view(3) end)
+  check.raises("view: shape %(3%) does not fit 4 elements", function()
+    return moth.ones(2, 2):view(3)
+  end)
   check.raises("add: .*int64", function()
     return moth.ones(2, { dtype = "int64" }):add_(1.5)
   end)
@@ -52,8 +54,10 @@ check.test("an error inside the standard library points at the user's line", fun
   package.preload["moth_test_helper"] = load(
     "local x = ...\nreturn function(t)\n  return t + {}\nend", "=moth/helper.lua")
   local helper = require "moth_test_helper"
-  local line = here() + 1
-  check.raises(FILE .. line .. ": bad argument 'other' to add", function() return helper(moth.ones(1)) .. 1 end)
+  local line = here() + 2
+  check.raises(FILE .. line .. ": bad argument 'other' to add", function()
+    return helper(moth.ones(1)) .. 1
+  end)
 end)
 
 check.test("a million errors leave memory flat", function()
