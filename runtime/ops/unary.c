@@ -164,6 +164,7 @@ static void compose_nan_to_num(mt_ctx *c, const mt_value *arg) {
 
 static void compose_logit(mt_ctx *c, const mt_value *arg) {
   moth_tensor *x = arg[0].u.t;
+  if (x->v.dtype == MT_BOOL) x = MT_DO(c, "to", mt_t(x), mt_i(c->rt->default_float));
   if (mt_given(&arg[1])) x = MT_DO(c, "clamp", mt_t(x), arg[1], mt_f(1 - arg[1].u.f));
   moth_tensor *other = MT_DO(c, "rsub", mt_t(x), mt_i(1));
   mt_return(c, mt_op1(c, "log", mt_op2(c, "div", x, other)));

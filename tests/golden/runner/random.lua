@@ -84,6 +84,11 @@ end
 function checks.dtype(_, want, _, t)
   if t.dtype ~= want then return t.dtype .. ", should be " .. want end
 end
+function checks.zeros_per_column(_, want, _, t)
+  for _, v in ipairs(compare.elements(t:eq(0):sum(1))) do
+    if v ~= want then return ("a column has %d zeros"):format(v) end
+  end
+end
 function checks.row_sum(_, want, _, t)
   for _, v in ipairs(compare.elements(t:sum(-1))) do
     if math.abs(v - want) > 1e-5 then return "a row's sum is " .. v end
@@ -133,7 +138,8 @@ end
 
 -- Initialisers that set more than a distribution.
 local function check_named(t, name)
-  local n, k = t:size(1), t:dim() > 1 and t:size(2) or 1
+  t = t:flatten(2)
+  local n, k = t:size(1), t:size(2)
   if name == "orthogonal" then
     local wide = n < k and t or t:t()
     return wide:matmul(wide:t()), math.min(n, k)
