@@ -150,7 +150,7 @@ static void make_uniform(const job *j, void *f, const uint32_t *w, int64_t n) {
 static void make_uniform_half(const job *j, void *f, const uint32_t *w, int64_t n) {
   const float from = (float)j->a, to = (float)j->b;
   const bool f16 = j->out->dtype == MT_F16;
-  uint32_t cut[BLOCK];
+  uint32_t cut[BLOCK] = {0};
   float *x = f;
   for (int64_t i = 0; i < n; i++) cut[i] = w[i] & (f16 ? 0xffe00000u : 0xff000000u);
   j->t->uniform_f32(x, cut, n, from, to);

@@ -1,5 +1,5 @@
-/* random.h - the loops of the random kernels that pay as vector code. All give the same bits on every
- * instruction set (rng.h). */
+/* random.h - the loops of the random kernels that pay as vector code. All give the same bits on
+ * every instruction set (rng.h). */
 #ifndef MT_CPU_RANDOM_H
 #define MT_CPU_RANDOM_H
 

@@ -82,5 +82,5 @@ static void drop_f64(double *restrict y, const double *restrict x, const uint32_
 }
 
 const struct mt_random_table MT_ISA_NAME(mt_random_table) = {
-    words,        uniform_f32,     uniform_f64,     normal_f32, normal_f64,
-    exponential_f32, exponential_f64, drop_f32,     drop_f64};
+    words,           uniform_f32,     uniform_f64, normal_f32, normal_f64,
+    exponential_f32, exponential_f64, drop_f32,    drop_f64};
