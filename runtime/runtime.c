@@ -36,10 +36,18 @@ void moth_close(moth_runtime *rt) {
 
 void mt_runtime_retain(moth_runtime *rt) { rt->refs++; }
 
+/* Scratch is the library's own: it does not count as live while it is held. */
+static void scratch_free(moth_runtime *rt, mt_alloc *a) {
+  if (!rt->scratch) return;
+  a->mem.live += (int64_t)rt->scratch_size;
+  mt_elements_free(a, rt->scratch);
+  rt->scratch = NULL;
+}
+
 void mt_runtime_release(moth_runtime *rt) {
   if (--rt->refs > 0) return;
   mt_alloc alloc = rt->alloc;
-  if (rt->scratch) mt_elements_free(&alloc, rt->scratch);
+  scratch_free(rt, &alloc);
   mt_alloc_close(&alloc);
   alloc.fn(alloc.ud, rt, sizeof *rt, 0);
 }
@@ -54,10 +62,10 @@ void *mt_runtime_scratch(moth_runtime *rt, size_t size) {
   if (size <= rt->scratch_size && rt->scratch) return rt->scratch;
   void *p = mt_runtime_elements(rt, size);
   if (!p) return NULL;
-  if (rt->scratch) mt_elements_free(&rt->alloc, rt->scratch);
-  /* Scratch is the library's own: it does not count as live. */
+  scratch_free(rt, &rt->alloc);
   rt->scratch = p;
   rt->scratch_size = mt_elements_size(p);
+  rt->alloc.mem.live -= (int64_t)rt->scratch_size;
   return p;
 }
 
