@@ -134,7 +134,7 @@ function M.all()
   for _, doc in ipairs(moth._C.docs().ops) do
     local row = setmetatable({}, Row)
     for k, v in pairs(doc) do row[k] = v end
-    row.sample = extra[row.name] or row.sample
+    row.sample = row.sample or extra[row.name]
     row.arguments = parse_schema(row.schema)
     if row.sample and row.sample ~= "" then row.items = parse_sample(row) end
     list[#list + 1] = row
