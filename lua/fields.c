@@ -83,7 +83,8 @@ static void push_grad_fn(lua_State *L, mt_lua *S, moth_tensor *t) {
   if (!t->node) {
     lua_pushnil(L);
   } else {
-    lua_pushstring(L, t->node->op ? t->node->op->name : t->node->custom->name);
+    const char *name = t->node->op ? t->node->op->name : t->node->custom->name;
+    lua_pushstring(L, *name == '_' ? name + 1 : name);
   }
 }
 static void push_data(lua_State *L, mt_lua *S, moth_tensor *t) {
