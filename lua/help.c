@@ -312,7 +312,7 @@ static bool push_name_of(lua_State *L, int idx) {
   mt_help_push_methods(L);
   for (int i = lua_gettop(L); i > top && !found; i--)
     found = lua_istable(L, i) && push_key_of(L, i, idx);
-  if (found) lua_replace(L, top + 1);
+  if (found) lua_copy(L, -1, top + 1);
   lua_settop(L, found ? top + 1 : top);
   return found;
 }
@@ -356,7 +356,7 @@ static void push_class(lua_State *L, int idx, const char *name) {
   push_lua_function(L, lua_gettop(L), name ? name : "class");
   push_table_help(L, idx, "\nFields and methods:\n");
   lua_concat(L, 2);
-  lua_replace(L, top + 1);
+  lua_copy(L, -1, top + 1);
   lua_settop(L, top + 1);
 }
 
@@ -383,7 +383,7 @@ static void push_function_help(lua_State *L, int idx, const char *name) {
   } else {
     push_lua_function(L, idx, name);
   }
-  lua_replace(L, top + 1);
+  lua_copy(L, -1, top + 1);
   lua_settop(L, top + 1);
 }
 
@@ -426,7 +426,7 @@ static bool push_path(lua_State *L, const char *path, bool globals) {
     if (*path) path++;
     if (lua_isnil(L, -1)) break;
   }
-  lua_replace(L, top + 1);
+  lua_copy(L, -1, top + 1);
   lua_settop(L, top + 1);
   if (!*path && !lua_isnil(L, -1)) return true;
   lua_pop(L, 1);
@@ -480,10 +480,14 @@ static void push_name_help(lua_State *L, const char *name) {
 /* ---- Lua functions ---- */
 
 static void push_help(lua_State *L) {
+  bool overview = lua_gettop(L) == 0;
   lua_settop(L, 1);
   mt_library_extend(L); /* methods written in Lua are methods, too */
-  if (lua_isnil(L, 1)) {
+  if (overview) {
     push_overview(L);
+  } else if (lua_isnil(L, 1)) {
+    lua_pushliteral(
+        L, "nil: nothing has that name; help \"WORD\" searches, help() lists what there is");
   } else if (lua_type(L, 1) == LUA_TSTRING) {
     push_name_help(L, lua_tostring(L, 1));
   } else {
@@ -512,13 +516,26 @@ static void set_flag(lua_State *L, const char *key, bool value) {
   lua_setfield(L, -2, key);
 }
 
+/* What tests are derived from: the sample, the dtypes, and how the row computes. */
+static void set_traits(lua_State *L, const mt_op *row) {
+  if (row->sample) set_string(L, "sample", row->sample);
+  set_string(L, "kind", row->view ? "view" : row->compose ? "compose" : "kernel");
+  set_flag(L, "backward", row->backward != NULL);
+  set_flag(L, "random", (row->flags & MT_RANDOM) != 0);
+  set_flag(L, "nograd", (row->flags & MT_NOGRAD) != 0);
+  lua_createtable(L, 0, MT_NDTYPES);
+  for (int d = 0; d < MT_NDTYPES; d++)
+    if (row->types.allow & 1u << d) set_flag(L, mt_dtypes[d].name, true);
+  lua_setfield(L, -2, "dtypes");
+}
+
 /* moth._C.docs(): { ops = {{name, family, schema, help, ...}}, functions = {{...}} } */
 static int docs(lua_State *L) {
   lua_createtable(L, 0, 2);
   lua_createtable(L, mt_op_count(), 0);
   for (int i = 0; i < mt_op_count(); i++) {
     const mt_opinfo *op = mt_op_at(i);
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 15);
     set_string(L, "name", op->name);
     set_string(L, "family", op->family->name);
     set_string(L, "schema", op->row->schema);
@@ -528,6 +545,7 @@ static int docs(lua_State *L) {
     set_flag(L, "method", (op->row->flags & MT_METHOD) != 0);
     set_flag(L, "inplace", (op->row->flags & MT_INPLACE) != 0);
     set_flag(L, "hidden", (op->row->flags & MT_HIDDEN) != 0);
+    set_traits(L, op->row);
     lua_rawseti(L, -2, i + 1);
   }
   lua_setfield(L, -2, "ops");

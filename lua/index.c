@@ -19,6 +19,7 @@
  * `h[t] = v` is differentiable. */
 #include "index.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../runtime/ctx.h"
@@ -45,7 +46,7 @@ typedef struct item {
 /* A key, read. */
 typedef struct key {
   int n, consumed; /* items; dims they stand for */
-  bool ellipsis;
+  bool ellipsis, table;
   item item[MAX_ITEMS];
 } key;
 
@@ -174,7 +175,8 @@ static void count_dims(lua_State *L, key *k, const moth_tensor *x) {
 static void read_key(lua_State *L, const mt_lua *S, key *k, const moth_tensor *x) {
   k->n = k->consumed = 0;
   k->ellipsis = false;
-  if (lua_type(L, 2) == LUA_TTABLE) {
+  k->table = lua_type(L, 2) == LUA_TTABLE;
+  if (k->table) {
     read_items(L, S, k, 2);
   } else {
     read_item(L, S, k, 2, 0);
@@ -184,22 +186,25 @@ static void read_key(lua_State *L, const mt_lua *S, key *k, const moth_tensor *x
 
 /* ---- computing: errors are values, nothing calls Lua ---- */
 
-static moth_tensor *do_position(mt_ctx *c, moth_tensor *x, int dim, int64_t pos) {
-  int64_t size = x->v.size[dim], at = pos < 0 ? pos + size : pos - 1;
-  if (at < 0 || at >= size) {
-    if (size == 0) {
-      mt_ctx_fail(c, "bad index: dim %d of a tensor of shape %s is empty", dim + 1,
-                  mt_shape_str(c->rt, x->v.ndim, x->v.size));
-    } else {
-      mt_ctx_fail(
-          c,
-          "bad index: position %lld is out of range 1..%lld (or -%lld..-1) in dim %d of shape %s",
-          (long long)pos, (long long)size, (long long)size, dim + 1,
-          mt_shape_str(c->rt, x->v.ndim, x->v.size));
-    }
-    return NULL;
+/* "bad index" or "bad index, item 2": where in the key something is wrong. */
+static const char *place(const key *k, int i, char *buf, size_t room) {
+  snprintf(buf, room, k->table ? "bad index, item %d" : "bad index", i + 1);
+  return buf;
+}
+
+static moth_tensor *do_position(mt_ctx *c, const key *k, int i, moth_tensor *x, int dim) {
+  char where[40];
+  int64_t pos = k->item[i].first, size = x->v.size[dim];
+  int64_t at = pos < 0 ? pos + size : pos - 1;
+  if (at >= 0 && at < size) return MT_DO(c, "select", mt_t(x), mt_i(dim), mt_i(at));
+  place(k, i, where, sizeof(where));
+  if (size == 0) {
+    mt_ctx_fail(c, "%s: position %lld of an empty dim", where, (long long)pos);
+  } else {
+    mt_ctx_fail(c, "%s: position %lld is out of range 1..%lld (or -%lld..-1)", where,
+                (long long)pos, (long long)size, (long long)size);
   }
-  return MT_DO(c, "select", mt_t(x), mt_i(dim), mt_i(at));
+  return NULL;
 }
 
 static moth_tensor *do_slice(mt_ctx *c, moth_tensor *x, int dim, int64_t start, int64_t end,
@@ -220,13 +225,15 @@ static moth_tensor *do_range(mt_ctx *c, moth_tensor *x, int dim, const item *it)
 }
 
 /* A mask becomes one index tensor per dim: the columns of its true positions. */
-static void add_mask(mt_ctx *c, advanced *a, moth_tensor *x, int dim, moth_tensor *mask) {
+static void add_mask(mt_ctx *c, advanced *a, const key *k, int number, moth_tensor *x, int dim,
+                     moth_tensor *mask) {
+  char where[40];
   const mt_view *m = &mask->v;
   for (int i = 0; i < m->ndim; i++) {
     if (m->size[i] == x->v.size[dim + i]) continue;
-    mt_ctx_fail(c, "bad index: a mask of shape %s does not fit shape %s from dim %d on",
-                mt_shape_str(c->rt, m->ndim, m->size), mt_shape_str(c->rt, x->v.ndim, x->v.size),
-                dim + 1);
+    mt_ctx_fail(c, "%s: a mask of shape %s does not fit dims of shape %s",
+                place(k, number, where, sizeof(where)), mt_shape_str(c->rt, m->ndim, m->size),
+                mt_shape_str(c->rt, m->ndim, x->v.size + dim));
     return;
   }
   moth_tensor *at = mt_op1(c, "nonzero", mask);
@@ -244,7 +251,7 @@ static moth_tensor *apply(mt_ctx *c, const key *k, moth_tensor *x, advanced *a) 
     moth_tensor *mask = it->t;
     switch (it->kind) {
       case POSITION:
-        x = do_position(c, x, dim, it->first);
+        x = do_position(c, k, i, x, dim);
         break;
       case RANGE:
         x = do_range(c, x, dim++, it);
@@ -265,7 +272,7 @@ static moth_tensor *apply(mt_ctx *c, const key *k, moth_tensor *x, advanced *a) 
           mask = MT_DO(c, "unsqueeze", mt_t(mask), mt_i(0));
         }
         if (!x || !mask) return NULL;
-        add_mask(c, a, x, dim, mask);
+        add_mask(c, a, k, i, x, dim, mask);
         dim += mask->v.ndim;
         break;
     }
@@ -312,11 +319,27 @@ static void start(mt_ctx *c, mt_lua *S) {
   c->index_base = 1;
 }
 
+/* x[i] with a position that is there: the loop over a tensor. false: anything else. */
+static bool get_position(lua_State *L, mt_lua *S, mt_handle *h, moth_tensor *x) {
+  int isint;
+  int64_t at = lua_tointegerx(L, 2, &isint);
+  if (!isint || lua_type(L, 2) != LUA_TNUMBER || x->v.ndim == 0) return false;
+  at = at < 0 ? at + x->v.size[0] : at - 1;
+  if (at < 0 || at >= x->v.size[0]) return false;
+  mt_value arg[3] = {mt_t(x), mt_i(0), mt_i(at)};
+  mt_results r;
+  int status = mt_invoke(&r, S->rt, mt_op_find("select"), 3, arg, 1, false);
+  if (status) mt_error_raise(L, S, status);
+  mt_handle_fill(S, h, r.t[0]);
+  return true;
+}
+
 int mt_index_get(lua_State *L, mt_lua *S) {
   mt_handle *h = mt_handle_new(L, S);
   moth_tensor *x = checked_self(L, S), *y;
   mt_ctx c;
   key k;
+  if (get_position(L, S, h, x)) return 1;
   read_key(L, S, &k, x);
   start(&c, S);
   y = compute(&c, &k, x);
@@ -363,15 +386,15 @@ static void assign(mt_ctx *c, const key *k, moth_tensor *x, mt_value v) {
     MT_DO_(c, "masked_fill_", mt_t(x), mt_t(mask), v);
     return;
   }
-  moth_tensor *place = apply(c, k, x, &a);
-  if (!place) return;
+  moth_tensor *target = apply(c, k, x, &a);
+  if (!target) return;
   if (a.n > 0) {
-    MT_DO_(c, "_index_put_", mt_t(place), mt_ts(a.t, a.n), v, mt_ints(a.dim, a.n));
+    MT_DO_(c, "_index_put_", mt_t(target), mt_ts(a.t, a.n), v, mt_ints(a.dim, a.n));
   } else if (v.kind == MT_TENSOR) {
-    moth_tensor *from = drop_ones(c, v.u.t, place->v.ndim);
-    if (from) MT_DO_(c, "copy_", mt_t(place), mt_t(from));
+    moth_tensor *from = drop_ones(c, v.u.t, target->v.ndim);
+    if (from) MT_DO_(c, "copy_", mt_t(target), mt_t(from));
   } else {
-    MT_DO_(c, "fill_", mt_t(place), v);
+    MT_DO_(c, "fill_", mt_t(target), v);
   }
 }
 
