@@ -14,6 +14,9 @@
  * Operands come first in a schema: what follows them are the parameters P(i) of the formula. */
 #include <math.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "move.h"
 #include "tiles.h"
@@ -132,6 +135,48 @@ static void run_flat(void *ctx, int64_t begin, int64_t end, int worker) {
         f->in[2] + begin * f->size, end - begin, f->p);
 }
 
+/* Results from this size on leave the caches before they are used again. Written past the caches
+ * they spare reading every line first: a sum of 16M floats took 0.75 of the time. */
+#define STREAM_BYTES ((int64_t)32 << 20)
+
+#ifdef __SSE2__
+static void stream(char *to, const char *from, int64_t bytes) {
+  int64_t i = 0;
+  for (; i + 64 <= bytes; i += 64)
+    for (int j = 0; j < 64; j += 16)
+      _mm_stream_si128((__m128i *)(to + i + j), _mm_load_si128((const __m128i *)(from + i + j)));
+  memcpy(to + i, from + i, (size_t)(bytes - i));
+}
+
+static void run_streaming(void *ctx, int64_t begin, int64_t end, int worker) {
+  const flat *f = ctx;
+  char buffer[MT_TILE * 8] __attribute__((aligned(64)));
+  (void)worker;
+  while (begin < end) { /* the first piece ends on a line of the result */
+    char *to = f->out + begin * f->out_size;
+    int64_t n = (int64_t)((sizeof buffer - ((uintptr_t)to & 63)) / (size_t)f->out_size);
+    if (n > end - begin) n = end - begin;
+    f->fn(buffer, f->in[0] + begin * f->size0, f->in[1] + begin * f->size,
+          f->in[2] + begin * f->size, n, f->p);
+    if (((uintptr_t)to & 63) == 0)
+      stream(to, buffer, n * f->out_size);
+    else
+      memcpy(to, buffer, (size_t)(n * f->out_size));
+    begin += n;
+  }
+  _mm_sfence();
+}
+#endif
+
+static mt_range_fn flat_fn(const flat *f, int64_t n) {
+#ifdef __SSE2__
+  bool inplace = f->out == f->in[0] || f->out == f->in[1] || f->out == f->in[2];
+  if (n * f->out_size >= STREAM_BYTES && !inplace) return run_streaming;
+#endif
+  (void)n;
+  return run_flat;
+}
+
 /* ---- integer division by zero ---- */
 
 static bool divides(int ew) {
@@ -236,14 +281,14 @@ int mt_cpu_elementwise(const mt_kargs *k) {
     in[i] = number[i];
   }
   if (!simple) return run_general(k, f, fn, &p, type);
-  const int64_t grain = grain_of(f, type);
-  if (n < 2 * grain || !k->par || k->par->nthreads <= 1) {
+  int size = mt_dtype_size(k->compute);
+  if (n < 8192) {
     fn(out->data, in[0], in[1], in[2], n, &p);
     return MT_OK;
   }
-  int size = mt_dtype_size(k->compute);
-  flat fl = {fn,  &p, out->data, {in[0], in[1], in[2]}, f->test ? 1 : size, f->select ? 1 : size,
-             size};
-  mt_parallel_for(k->par, n, grain, run_flat, &fl);
+  flat fl = {.fn = fn, .p = &p, .out = out->data, .in = {in[0], in[1], in[2]}, .size = size};
+  fl.out_size = f->test ? 1 : size;
+  fl.size0 = f->select ? 1 : size;
+  mt_parallel_for(k->par, n, grain_of(f, type), flat_fn(&fl, n), &fl);
   return MT_OK;
 }

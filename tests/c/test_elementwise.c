@@ -256,6 +256,24 @@ START_TEST(thread_counts_give_the_same_bits) {
 }
 END_TEST
 
+/* Written past the caches. */
+START_TEST(results_larger_than_the_caches) {
+  const int64_t n = (32 << 20) / 8 + 1234;
+  for (int shift = 0; shift < 3; shift++) {
+    mt_view *x = test_view(MT_F64, 1, (int64_t[]){n + 3}, TEST_CONTIGUOUS), *y = test_copy(x);
+    for (int64_t i = 0; i < n + 3; i++) ((double *)(void *)x->data)[i] = (double)i;
+    x->size[0] = y->size[0] = x->numel = y->numel = n;
+    y->data += shift * 8;
+    call(mt_isa_choose(), MT_EW_neg, MT_F64, y, &x, test_threads(1 + shift), mt_cpu_elementwise);
+    const double *r = (const double *)(const void *)y->data;
+    for (int64_t i = 0; i < n; i++)
+      if (r[i] != -(double)i) ck_abort_msg("element %lld is %g", (long long)i, r[i]);
+    if (shift < 2) ck_assert(r[n] == 0);
+    test_free();
+  }
+}
+END_TEST
+
 /* Without a multiplication that feeds an addition there is nothing that could be fused. */
 START_TEST(instruction_sets_give_the_same_bits) {
   static const int ews[] = {MT_EW_mul,   MT_EW_div,  MT_EW_sqrt, MT_EW_maximum, MT_EW_floor,
@@ -545,6 +563,7 @@ Suite *elementwise_suite(void) {
   tcase_add_loop_test(c, large_and_awkward_shapes, 0, SAMPLED);
   tcase_add_loop_test(c, thread_counts_give_the_same_bits, 0, 5);
   tcase_add_loop_test(c, instruction_sets_give_the_same_bits, 0, 10);
+  tcase_add_test(c, results_larger_than_the_caches);
   tcase_add_test(c, in_place_equals_out_of_place);
   tcase_add_test(c, integer_division_rounds_as_lua_does);
   tcase_add_test(c, integer_division_by_zero_is_an_error);
