@@ -3,6 +3,11 @@
  * The vector code of math_more.h holds up to MT_TRIG_LIMIT. A block that has a larger argument is
  * computed the same way, from a copy since the result may replace it, and its large elements
  * once more, one by one. So an element's result does not depend on its neighbours. */
+/* gcc's own choice for x86-64-v4 is 256 bits. */
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC target("prefer-vector-width=512")
+#endif
+
 #include <string.h>
 
 #include "../../math_more.h"
