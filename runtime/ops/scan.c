@@ -95,8 +95,10 @@ static void back_logcumsumexp(mt_back *b) {
     moth_tensor *g = i ? mt_op1(c, "neg", G) : G;
     moth_tensor *on = MT_DO(c, "gt", mt_t(g), mt_i(0));
     moth_tensor *l = mt_op1(c, "log", MT_DO(c, "where", mt_t(on), mt_t(g), mt_i(1)));
+    /* Masked behind the difference: where both are -inf nothing may flow back. */
+    l = mt_op2(c, "sub", l, Y);
     l = MT_DO(c, "where", mt_t(on), mt_t(l), mt_f(-__builtin_inf()));
-    moth_tensor *run = reversed(b, "logcumsumexp", mt_op2(c, "sub", l, Y));
+    moth_tensor *run = reversed(b, "logcumsumexp", l);
     part[i] = mt_op1(c, "exp", mt_op2(c, "add", run, X));
   }
   mt_grad(b, 0, mt_op2(c, "sub", part[0], part[1]));
