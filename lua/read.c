@@ -246,6 +246,8 @@ static int read_kind(mt_read *r, int j, int idx) {
     case MT_A_SIZE:
     case MT_A_DIMS:
       return read_ints(r, j, idx);
+    case MT_A_PADDING:
+      return lua_type(r->L, idx) == LUA_TSTRING ? read_string(r, j, idx) : read_ints(r, j, idx);
     case MT_A_FLOATS:
       return read_floats(r, j, idx);
     case MT_A_DTYPE:

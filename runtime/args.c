@@ -157,6 +157,8 @@ static int convert(mt_frame *f, int j) {
       return to_bool(f, j, v);
     case MT_A_STR:
       return v->kind == MT_STR ? MT_OK : bad(f, j, "string", v);
+    case MT_A_PADDING:
+      return v->kind == MT_STR ? MT_OK : to_ints(f, j, v);
     case MT_A_INTS:
     case MT_A_SIZE:
       return to_ints(f, j, v);

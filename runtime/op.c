@@ -72,7 +72,7 @@ static const struct {
     {"bool", MT_A_BOOL, MT_A_BOOL},        {"str", MT_A_STR, MT_A_STR},
     {"size", MT_A_SIZE, MT_A_SIZE},        {"dim", MT_A_DIM, MT_A_DIMS},
     {"newdim", MT_A_NEWDIM, MT_A_NEWDIM},  {"pos", MT_A_POS, MT_A_POS},
-    {"dtype", MT_A_DTYPE, MT_A_DTYPE}};
+    {"dtype", MT_A_DTYPE, MT_A_DTYPE},     {"padding", MT_A_PADDING, MT_A_PADDING}};
 
 static void arg_kind(reader *r, mt_arginfo *a) {
   char word[16];

@@ -16,6 +16,7 @@
  *   newdim      a dimension of the result of adding one (unsqueeze, stack): 0..ndim
  *   pos         a position along a dimension: 0-based here, negative counts from the end (the
  *               operation wraps it, it alone knows the size)
+ *   padding[2]  as int[2], or a string that the operation knows ("same")
  *   dtype       an element type (an int here: mt_dtype)
  *   ?           behind any kind: may be nothing (kind MT_NIL)
  *
@@ -144,7 +145,7 @@ typedef struct mt_family {
 typedef enum mt_argkind {
   MT_A_TENSOR, MT_A_OPERAND, MT_A_INDEX, MT_A_TENSORS, MT_A_INT, MT_A_FLOAT, MT_A_NUMBER,
   MT_A_BOOL, MT_A_STR, MT_A_INTS, MT_A_SIZE, MT_A_DIM, MT_A_NEWDIM, MT_A_DIMS, MT_A_POS,
-  MT_A_DTYPE, MT_A_FLOATS
+  MT_A_DTYPE, MT_A_FLOATS, MT_A_PADDING
 } mt_argkind;
 
 typedef struct mt_arginfo {
