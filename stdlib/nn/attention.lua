@@ -133,7 +133,12 @@ local call = args.parse("MultiheadAttention",
   "query, key, value, key_padding_mask=nil, need_weights=true, attn_mask=nil, "
   .. "average_attn_weights=true")
 
-local function attend(self, q, k, v, mask)
+-- The fused operation where the weights are not wanted.
+local function attend(self, q, k, v, mask, need_weights)
+  if not need_weights then
+    local p = self.training and self.dropout or 0.0
+    return moth.scaled_dot_product_attention(q, k, v, mask, p)
+  end
   local scores = (q * (1 / math.sqrt(self.head_dim))):matmul(k:transpose(-2, -1))
   if mask then scores = scores + mask end
   local weights = scores:softmax(-1)
@@ -156,7 +161,8 @@ function Attention:forward(...)
   local extra
   k, v, extra = extend_keys(self, k, v)
   q, k, v = split_heads(self, q), split_heads(self, k), split_heads(self, v)
-  local mixed, weights = attend(self, q, k, v, join_masks(self, attn_mask, padding_mask, q, extra))
+  local mask = join_masks(self, attn_mask, padding_mask, q, extra)
+  local mixed, weights = attend(self, q, k, v, mask, need_weights)
   local length, batch = query:size(1), query:size(2)
   local y = self.out_proj(mixed:permute(3, 1, 2, 4):reshape(length, batch, self.embed_dim))
   y = single and y:squeeze(2) or swap and y:transpose(1, 2) or y

@@ -36,18 +36,24 @@ define_dropout("AlphaDropout", "alpha_dropout", "p=0.5")
 ---     local embed = nn.Embedding(1000, 64)
 ---     embed(moth.tensor { 1, 5, 1000 }).shape     --> {3, 64}
 ---@class moth.nn.Embedding : moth.nn.Module
-M.Embedding = class.class("Embedding", Module,
-  "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2.0, device=nil, "
-  .. "dtype=nil")
+M.Embedding = class.class("Embedding", Module, "num_embeddings, embedding_dim, padding_idx=nil, "
+  .. "max_norm=nil, norm_type=2.0, scale_grad_by_freq=false, sparse=false, device=nil, dtype=nil")
 
-function M.Embedding:init(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type)
-  if padding_idx and (padding_idx == 0 or math.abs(padding_idx) > num_embeddings) then
-    args.fail(("Embedding: padding_idx must be from 1 to %d, got %d"):format(
-      num_embeddings, padding_idx))
+local function check_padding(self, padding_idx)
+  local n = self.num_embeddings
+  if padding_idx and (padding_idx == 0 or math.abs(padding_idx) > n) then
+    args.fail(("%s: padding_idx must be from 1 to %d, got %d"):format(
+      getmetatable(self).__name, n, padding_idx))
   end
-  if padding_idx and padding_idx < 0 then padding_idx = num_embeddings + 1 + padding_idx end
+  return padding_idx and padding_idx < 0 and n + 1 + padding_idx or padding_idx
+end
+
+function M.Embedding:init(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type,
+                          scale_grad_by_freq, sparse)
   self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-  self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
+  self.padding_idx = check_padding(self, padding_idx)
+  self.max_norm, self.norm_type = max_norm, norm_type
+  self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
   self.weight = class.Parameter(moth.empty(num_embeddings, embedding_dim))
   self:reset_parameters()
 end
@@ -59,20 +65,9 @@ function M.Embedding:reset_parameters()
   end
 end
 
--- Scales the rows in use down to max_norm, in place.
-local function limit_rows(self, x)
-  moth.no_grad(function()
-    local used = x:reshape(-1)
-    local rows = self.weight:index_select(1, used)
-    local norms = rows:norm(self.norm_type, 2, true)
-    local scale = moth.where(norms:gt(self.max_norm), self.max_norm / (norms + 1e-7), 1.0)
-    self.weight:index_copy_(1, used, rows * scale)
-  end)
-end
-
 function M.Embedding:forward(x)
-  if self.max_norm then limit_rows(self, x) end
-  return moth.embedding(x, self.weight, self.padding_idx)
+  return moth.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+    self.scale_grad_by_freq, self.sparse)
 end
 
 --- An embedding with given rows, which are not trained unless freeze is false.
@@ -85,6 +80,28 @@ function M.Embedding.from_pretrained(weight, options)
   return embed
 end
 
+--- Sums, means or maxima of bags of rows: each row of a matrix of numbers is a bag, or `offsets`
+--- says where in a vector the bags start.
+---@class moth.nn.EmbeddingBag : moth.nn.Module
+M.EmbeddingBag = class.class("EmbeddingBag", Module, "num_embeddings, embedding_dim, "
+  .. "max_norm=nil, norm_type=2.0, scale_grad_by_freq=false, mode='mean', sparse=false, "
+  .. "include_last_offset=false, padding_idx=nil, device=nil, dtype=nil")
+
+function M.EmbeddingBag:init(num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq,
+                             mode, sparse, include_last_offset, padding_idx)
+  M.Embedding.init(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type,
+    scale_grad_by_freq, sparse)
+  self.mode, self.include_last_offset = mode, include_last_offset
+end
+
+M.EmbeddingBag.reset_parameters = M.Embedding.reset_parameters
+
+function M.EmbeddingBag:forward(x, offsets, weights)
+  return moth.embedding_bag(x, self.weight, offsets, self.max_norm, self.norm_type,
+    self.scale_grad_by_freq, self.mode, self.sparse, weights, self.include_last_offset,
+    self.padding_idx)
+end
+
 --- Joins the dims start_dim..end_dim into one; by default all but the batch.
 ---@class moth.nn.Flatten : moth.nn.Module
 M.Flatten = class.class("Flatten", Module, "start_dim=2, end_dim=-1")
@@ -95,13 +112,7 @@ function M.Flatten:forward(x) return x:flatten(self.start_dim, self.end_dim) end
 ---@class moth.nn.Unflatten : moth.nn.Module
 M.Unflatten = class.class("Unflatten", Module, "dim, unflattened_size")
 function M.Unflatten:init(dim, sizes) self.dim, self.unflattened_size = dim, sizes end
-function M.Unflatten:forward(x)
-  local shape, dim, sizes = x.shape, self.dim, self.unflattened_size
-  if dim < 0 then dim = #shape + 1 + dim end
-  table.remove(shape, dim)
-  for i = #sizes, 1, -1 do table.insert(shape, dim, sizes[i]) end
-  return x:reshape(shape)
-end
+function M.Unflatten:forward(x) return x:unflatten(self.dim, self.unflattened_size) end
 
 -- (N, C, ...) padded by a number or by {left, right, top, bottom, ...}.
 local function define_padding(name, n, mode, value)

@@ -86,7 +86,6 @@ local function define_instance_norm(n)
     local single = x:dim() == n + 1
     if single then x = x:unsqueeze(1) end
     local training, mean = self.training, self.running_mean
-    if training and mean then self.num_batches_tracked:add_(1) end
     local y = F.instance_norm(x, mean, self.running_var, self.weight, self.bias,
       training or not mean, self.momentum or 0.0, self.eps)
     return single and y:squeeze(1) or y

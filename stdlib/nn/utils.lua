@@ -31,17 +31,13 @@ function M.clip_grad_norm_(...)
   local parameters, max_norm, norm_type, strict = clip_norm:resolve(...)
   local grads = gradients(parameters)
   if #grads == 0 then return moth.tensor(0.0) end
-  local norms = {}
-  for i, g in ipairs(grads) do norms[i] = g:norm(norm_type) end
-  local total = moth.stack(norms):norm(norm_type)
+  local total = moth._C._total_norm(grads, norm_type)
   local value = total:item()
   if strict and (value ~= value or value == math.huge) then
     args.fail("clip_grad_norm_: the norm of the gradients is " .. tostring(value))
   end
   local scale = max_norm / (value + 1e-6)
-  if not (scale >= 1) then
-    for _, g in ipairs(grads) do g:mul_(scale) end
-  end
+  if not (scale >= 1) then moth._C._scale_all(grads, scale) end
   return total
 end
 
