@@ -50,7 +50,7 @@ return {
   broadcast_tensors = "[{2,1} {3}]",
   logaddexp = "{2,3}; {2,3}",
   pow = "{2,3}+; {2,3}",
-  as_strided_scatter = "{6}; {4}; {2,2}; {2,1}; 1",
+  as_strided_scatter = "{6}; {2,2}; {2,2}; {2,1}; 1",
   dropout1d = "{2,3,4}; 0.4",
   dropout2d = "{2,3,2,2}; 0.4",
   alpha_dropout = "{3,4}; 0.4",
