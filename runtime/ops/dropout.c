@@ -52,7 +52,7 @@ static moth_tensor *channel_mask(mt_ctx *c, const mt_value *arg, int inner, doub
   int64_t size[MT_MAX_DIM];
   for (int d = 0; d < v->ndim; d++) size[d] = d < v->ndim - inner ? v->size[d] : 1;
   moth_tensor *m = MT_DO(c, "empty", mt_ints(size, v->ndim), mt_i(v->dtype));
-  return MT_DO(c, "bernoulli_", mt_t(m), mt_f(1 - p));
+  return MT_DO(c, "_bernoulli_fill_", mt_t(m), mt_f(1 - p));
 }
 
 static void channels(mt_ctx *c, const mt_value *arg, int inner) {

@@ -137,16 +137,6 @@ static int shape_bernoulli_p(mt_call *c) {
   return shape_self(c);
 }
 
-/* Names that end in _ fill their first argument; the rows behind them have a value. */
-static void compose_normal_(mt_ctx *c, const mt_value *arg) {
-  mt_return(c, MT_DO(c, "_normal_", arg[0], arg[1], arg[2]));
-}
-
-static void compose_bernoulli_(mt_ctx *c, const mt_value *arg) {
-  mt_value p = arg[1].kind == MT_INT ? mt_f((double)arg[1].u.i) : arg[1];
-  mt_return(c, MT_DO(c, "_bernoulli_", arg[0], p));
-}
-
 static moth_tensor *unit(mt_ctx *c, const mt_value *arg) {
   return MT_DO(c, "rand", like_size(arg), mt_i(arg[0].u.t->v.dtype));
 }
@@ -274,11 +264,8 @@ static const mt_op ops[] = {
     {.schema = "uniform(tensor self, float from=0.0, float to=1.0) -> tensor",
      .help = "uniform_ fills self with numbers in [from, to).", .types = FLOATS,
      .shape = shape_uniform, MT_CPU(uniform), .flags = INPLACE | MT_RANDOM},
-    {.schema = "normal_(tensor self, float mean=0.0, float std=1.0) -> tensor",
-     .help = "Fills self with normal numbers.", .types = FLOATS, .compose = compose_normal_,
-     .flags = MT_METHOD},
-    {.schema = "_normal(tensor self, float mean, float std) -> tensor",
-     .help = "Normal numbers of the shape of self.", .types = FLOATS, .shape = shape_normal,
+    {.schema = "_normal_fill(tensor self, float mean=0.0, float std=1.0) -> tensor",
+     .help = "x:normal_(mean, std) fills x with normal numbers.", .types = FLOATS, .shape = shape_normal,
      MT_CPU(normal), .flags = MT_HIDDEN | MT_INPLACE | MT_RANDOM},
     {.schema = "exponential(tensor self, float lambd=1.0) -> tensor",
      .help = "exponential_ fills self with exponential numbers of rate lambd.", .types = FLOATS,
@@ -303,11 +290,8 @@ static const mt_op ops[] = {
      .help = "1 with the probability that self holds, else 0.", .types = FLOATS,
      .shape = shape_self, MT_CPU(bernoulli), .backward = mt_back_zero,
      .flags = MT_METHOD | MT_RANDOM},
-    {.schema = "bernoulli_(tensor self, operand p=0.5) -> tensor",
-     .help = "Fills self with 1 with probability p, else 0.", .types = ANY,
-     .compose = compose_bernoulli_, .flags = MT_METHOD},
-    {.schema = "_bernoulli(tensor self, operand p) -> tensor",
-     .help = "1 with probability p, of the shape of self.", .types = ANY,
+    {.schema = "_bernoulli_fill(tensor self, operand p=0.5) -> tensor",
+     .help = "x:bernoulli_(p) fills x with 1 with probability p, else 0.", .types = ANY,
      .shape = shape_bernoulli_p, MT_CPU(bernoulli_p),
      .flags = MT_HIDDEN | MT_INPLACE | MT_RANDOM},
     {.schema = "multinomial(tensor self, int num_samples, bool replacement=false) -> index",
