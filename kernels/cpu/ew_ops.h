@@ -88,6 +88,39 @@ static inline double mt_lgamma_f64(double x) {
 }
 static inline float mt_lgamma_f32(float x) { return (float)mt_lgamma_f64((double)x); }
 
+/* The inverse of erf: a first guess of three digits, then two steps of Halley's method. From 0.5 on
+ * the equation is written with erfc, which keeps the digits of 1 - |x|. */
+static inline double mt_erfinv_f64(double x) {
+  double a = fabs(x);
+  if (!(a < 1.0)) return a == 1.0 ? copysign((double)INFINITY, x) : (double)NAN;
+  double w = log((1.0 - a) * (1.0 + a)), t = 4.3307467508 + 0.5 * w; /* 2 / (0.147 pi) */
+  double y = sqrt(fmax(0.0, sqrt(t * t - w * (1.0 / 0.147)) - t));
+  for (int i = 0; i < 2; i++) {
+    double f = a < 0.5 ? erf(y) - a : (1.0 - a) - erfc(y);
+    double e = f / (1.12837916709551257390 * exp(-y * y));
+    y -= e / (1.0 + y * e);
+  }
+  return copysign(y, x);
+}
+static inline float mt_erfinv_f32(float x) { return (float)mt_erfinv_f64((double)x); }
+
+/* The derivative of lgamma: reflected to x > 0, raised to x >= 10, then the asymptotic series. */
+static inline double mt_digamma_f64(double x) {
+  double sum = 0.0;
+  if (x == 0.0) return copysign((double)INFINITY, -x);
+  if (x < 0.0) {
+    double f = x - floor(x);
+    if (f == 0.0) return (double)NAN;
+    sum = -MT_PI_F64 / tan(MT_PI_F64 * f);
+    x = 1.0 - x;
+  }
+  for (; x < 10.0; x += 1.0) sum -= 1.0 / x;
+  double z = 1.0 / (x * x);
+  double p = 1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760)));
+  return sum + log(x) - 0.5 / x - z * (1.0 / 12 - z * (1.0 / 120 - z * p));
+}
+static inline float mt_digamma_f32(float x) { return (float)mt_digamma_f64((double)x); }
+
 #define MT_LIBM_F64(name) \
   static inline double mt_##name##_f64(double x) { return name(x); }
 MT_LIBM_F64(exp)

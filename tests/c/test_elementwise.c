@@ -408,6 +408,31 @@ START_TEST(integers_wrap) {
 }
 END_TEST
 
+START_TEST(special_functions) {
+  static const struct {
+    int ew;
+    double x, want;
+  } t[] = {{MT_EW_erfinv, 0.5, 0.47693627620446987338},
+           {MT_EW_erfinv, 0, 0},
+           {MT_EW_erfinv, -0.984375, -1.70947237429951148},
+           {MT_EW_erfinv, 1e-10, 8.8622692545275805e-11},
+           {MT_EW_erfinv, 1, INFINITY},
+           {MT_EW_digamma, 1, -0.57721566490153286061},
+           {MT_EW_digamma, 0.5, -1.96351002602142347944},
+           {MT_EW_digamma, -0.5, 0.03648997397857652056},
+           {MT_EW_digamma, 100, 4.60016185273808740},
+           {MT_EW_lgamma, 0.5, 0.57236494292470008707},
+           {MT_EW_sinc, 0.5, 0.63661977236758134308},
+           {MT_EW_logit, 0.25, -1.09861228866810969140}};
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    double y = one(t[i].ew, MT_F64, t[i].x, 0), f = one(t[i].ew, MT_F32, t[i].x, 0);
+    ck_assert(y == t[i].want || fabs(y - t[i].want) < 1e-14 * fabs(t[i].want) + 1e-16);
+    ck_assert(f == t[i].want || fabs(f - t[i].want) < 1e-6 * fabs(t[i].want) + 1e-7);
+  }
+  ck_assert(isnan(one(MT_EW_erfinv, MT_F64, 1.5, 0)) && isnan(one(MT_EW_digamma, MT_F64, -2, 0)));
+}
+END_TEST
+
 START_TEST(powers_with_a_number) {
   static const double ys[] = {2, 3, 0.5, -1, -0.5, 4, 0, 1, -2};
   const int64_t size[1] = {700};
@@ -571,6 +596,7 @@ Suite *elementwise_suite(void) {
   tcase_add_test(c, nan_wins_or_loses_by_rule);
   tcase_add_test(c, integers_wrap);
   tcase_add_test(c, powers_with_a_number);
+  tcase_add_test(c, special_functions);
   tcase_add_test(c, parameters_follow_the_operands);
   tcase_add_loop_test(c, copies_convert_between_all_dtypes_and_layouts, 0, MT_NDTYPES);
   tcase_add_test(c, large_transposes);
