@@ -231,7 +231,12 @@ static outcome read_chunk(lua_State *L, bool edit) {
       lua_pop(L, 2);
       return got == ENDED ? CANCELLED : got;
     }
-    lua_concat(L, 3);
+    if (mt_main_interrupted()) { /* Ctrl-C just before the line: it begins a new chunk */
+      lua_replace(L, -3);
+      lua_pop(L, 1);
+    } else {
+      lua_concat(L, 3);
+    }
   }
   lua_remove(L, -2);
   return READY;

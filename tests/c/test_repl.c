@@ -204,7 +204,7 @@ START_TEST(interrupt_at_the_prompt_drops_the_line) {
 }
 END_TEST
 
-#ifdef MOTH_EDITLINE
+#if __has_include(<editline/readline.h>) /* as the Makefile decides */
 START_TEST(tab_completes_names) {
   terminal *t = &term;
   start(t);
@@ -245,7 +245,7 @@ Suite *repl_suite(void) {
   tcase_add_loop_test(t, interrupt_returns_to_the_prompt, 0,
                       (int)(sizeof(endless) / sizeof(endless[0])));
   tcase_add_test(t, interrupt_at_the_prompt_drops_the_line);
-#ifdef MOTH_EDITLINE
+#if __has_include(<editline/readline.h>)
   tcase_add_test(t, tab_completes_names);
   tcase_add_test(t, history_survives_the_session);
 #endif
