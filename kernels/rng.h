@@ -1,10 +1,11 @@
-/* rng.h - the counter-based generator Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel
- * random numbers: as easy as 1, 2, 3", SC 2011).
+/* rng.h - the counter-based generator Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw,
+ * "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
  *
  * A draw is a pure function of a seed, a counter and a place in the counter's four words: the same
  * bits on any device, for any number of threads, in any order. Element i of a kernel that uses w
- * words an element takes the counter offset + i * w / 4; `stream` separates what one counter is used
- * for (retries of rejection methods). The caller advances offset by at least the counters used.
+ * words an element takes the counter offset + i * w / 4; `stream` separates what one counter is
+ * used for (retries of rejection methods). The caller advances offset by at least the counters
+ * used.
  *
  * Floats are made with operations that every device rounds alike, products and sums separately, so
  * that results are the same bits everywhere; this header forbids the compiler to contract them. */

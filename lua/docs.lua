@@ -2,8 +2,8 @@
 --
 --     build/moth lua/docs.lua OUT [stdlib/FILE.lua ...]
 --
--- Writes OUT/index.md, one page per family of operations (OUT/ops-FAMILY.md), one for the functions of
--- the binding, one per standard library module, and OUT/moth.d.lua for the Lua language server.
+-- Writes OUT/index.md, one page per family of operations (OUT/ops-FAMILY.md), one for the functions
+-- of the binding, one per standard library module, and OUT/moth.d.lua for the Lua language server.
 -- Nothing is described here: operations and functions carry schema and help in their rows, the
 -- standard library in its comments.
 
@@ -215,7 +215,13 @@ local function add_declaration(lines, owner, s, skip, help)
   for _, r in ipairs(s.results) do
     lines[#lines + 1] = "---@return " .. type_of(r.kind) .. (r.name ~= "" and " " .. r.name or "")
   end
-  lines[#lines + 1] = ("function %s%s(%s) end\n"):format(owner, s.name, table.concat(names, ", "))
+  local list = table.concat(names, ", ")
+  if reserved[s.name] then -- a name that only x["repeat"](x, 2) can write
+    list = owner == "Tensor:" and "self, " .. list or list
+    lines[#lines + 1] = ('%s["%s"] = function(%s) end\n'):format(owner:sub(1, -2), s.name, list)
+  else
+    lines[#lines + 1] = ("function %s%s(%s) end\n"):format(owner, s.name, list)
+  end
 end
 
 local function add_op_declarations(lines, op)

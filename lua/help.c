@@ -9,15 +9,11 @@
 #include <string.h>
 
 #include "complete.h"
+#include "describe.h"
 #include "library.h"
 #include "print.h"
-#include "source.h"
 
 static const char rows_key = 0; /* registry: list of rows; row -> where, function -> row */
-
-enum {
-  LINE = 78
-};
 
 /* ---- rows of hand-written functions ---- */
 
@@ -77,12 +73,12 @@ static const mt_luafn *row_by_value(lua_State *L, int idx) {
 
 /* ---- text ---- */
 
-/* Fills lines up to LINE columns, each indented; keeps paragraphs (an empty line). */
+/* Fills lines up to MT_HELP_LINE columns, each indented; keeps paragraphs (an empty line). */
 static void add_wrapped(luaL_Buffer *b, const char *s, int indent) {
   int column = 0;
   while (*s) {
     size_t word = strcspn(s, " \n");
-    if (word > 0 && column > 0 && column + 1 + (int)word > LINE) {
+    if (word > 0 && column > 0 && column + 1 + (int)word > MT_HELP_LINE) {
       luaL_addchar(b, '\n');
       column = 0;
     }
@@ -169,63 +165,6 @@ static void push_row(lua_State *L, const mt_luafn *r) {
   lua_pop(L, 1);
 }
 
-/* Adds the strings of the sorted list at idx as filled lines. */
-static void add_names(lua_State *L, luaL_Buffer *b, int idx, int indent) {
-  int column = 0;
-  lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
-  for (lua_Integer i = 1; i <= n; i++) {
-    lua_rawgeti(L, idx, i);
-    int len = (int)lua_rawlen(L, -1);
-    lua_pop(L, 1);
-    if (column > 0 && column + len + 1 > LINE) {
-      luaL_addchar(b, '\n');
-      column = 0;
-    }
-    for (int k = column == 0 ? indent : 1; k > 0; k--, column++) luaL_addchar(b, ' ');
-    lua_rawgeti(L, idx, i);
-    luaL_addvalue(b);
-    column += len;
-  }
-  luaL_addchar(b, '\n');
-}
-
-static void sort_list(lua_State *L, int idx) {
-  lua_getglobal(L, "table");
-  if (lua_istable(L, -1)) {
-    lua_getfield(L, -1, "sort");
-    lua_pushvalue(L, idx);
-    lua_call(L, 1, 0);
-  }
-  lua_pop(L, 1);
-}
-
-/* Pushes the sorted list of the string keys of the table at idx that do not start with '_'. */
-static void push_fields(lua_State *L, int idx) {
-  idx = lua_absindex(L, idx);
-  lua_newtable(L);
-  lua_Integer n = 0;
-  lua_pushnil(L);
-  while (lua_next(L, idx)) {
-    lua_pop(L, 1);
-    if (lua_type(L, -1) == LUA_TSTRING && lua_tostring(L, -1)[0] != '_') {
-      lua_pushvalue(L, -1);
-      lua_rawseti(L, -3, ++n);
-    }
-  }
-  sort_list(L, lua_gettop(L));
-}
-
-static void push_table_help(lua_State *L, int idx, const char *head) {
-  push_fields(L, idx);
-  int list = lua_gettop(L);
-  luaL_Buffer b;
-  luaL_buffinit(L, &b);
-  luaL_addstring(&b, head);
-  add_names(L, &b, list, 2);
-  luaL_pushresult(&b);
-  lua_remove(L, list);
-}
-
 /* help() without arguments: what there is, by family. */
 static void push_overview(lua_State *L) {
   static const char head[] =
@@ -245,7 +184,7 @@ static void push_overview(lua_State *L) {
     const mt_opinfo *op = mt_op_at(i);
     if (op->row->flags & MT_HIDDEN) continue;
     bool other = op->family != family;
-    if (other || column + (int)strlen(op->name) + 1 > LINE) {
+    if (other || column + (int)strlen(op->name) + 1 > MT_HELP_LINE) {
       luaL_addchar(&b, '\n');
       column = 0;
     }
@@ -276,18 +215,6 @@ static const mt_opinfo *op_by_name(const char *name) {
   return op && (op->row->flags & MT_INPLACE) ? op : NULL;
 }
 
-/* Pushes the name under which the table at `in` holds the value at idx, or nothing. */
-static bool push_key_of(lua_State *L, int in, int idx) {
-  in = lua_absindex(L, in);
-  lua_pushnil(L);
-  while (lua_next(L, in)) {
-    bool same = lua_type(L, -2) == LUA_TSTRING && lua_rawequal(L, -1, idx);
-    lua_pop(L, 1);
-    if (same) return true;
-  }
-  return false;
-}
-
 static void push_module(lua_State *L, const char *name) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
   lua_getfield(L, -1, name);
@@ -311,60 +238,10 @@ static bool push_name_of(lua_State *L, int idx) {
   if (lua_istable(L, -1)) lua_getfield(L, -1, "_C");
   mt_help_push_methods(L);
   for (int i = lua_gettop(L); i > top && !found; i--)
-    found = lua_istable(L, i) && push_key_of(L, i, idx);
+    found = lua_istable(L, i) && mt_describe_key(L, i, idx);
   if (found) lua_copy(L, -1, top + 1);
   lua_settop(L, found ? top + 1 : top);
   return found;
-}
-
-/* A Lua function's signature and the comment above it; `name` may be NULL. */
-static void push_lua_function(lua_State *L, int idx, const char *name) {
-  lua_Debug ar;
-  lua_pushvalue(L, idx);
-  lua_getinfo(L, ">Su", &ar);
-  if (ar.what[0] == 'C') {
-    lua_pushfstring(L, "%s: a C function without help\n", name ? name : "function");
-    return;
-  }
-  luaL_Buffer b;
-  mt_source_push_comment(L, idx);
-  int comment = lua_gettop(L);
-  luaL_buffinit(L, &b);
-  luaL_addstring(&b, name ? name : "function");
-  luaL_addchar(&b, '(');
-  for (int i = 1; i <= ar.nparams; i++) {
-    lua_pushvalue(L, idx);
-    const char *param = lua_getlocal(L, NULL, i);
-    lua_pop(L, 1);
-    luaL_addstring(&b, i > 1 ? ", " : "");
-    luaL_addstring(&b, param ? param : "?");
-  }
-  if (ar.isvararg) luaL_addstring(&b, ar.nparams ? ", ..." : "...");
-  luaL_addstring(&b, ")\n\n");
-  lua_pushvalue(L, comment);
-  luaL_addvalue(&b);
-  luaL_pushresult(&b);
-  lua_remove(L, comment);
-}
-
-/* Classes (nn.class and the like): the comment above init, then the methods. */
-static void push_class(lua_State *L, int idx, const char *name) {
-  int top = lua_gettop(L);
-  lua_pushvalue(L, idx);
-  lua_pushliteral(L, "init");
-  lua_rawget(L, -2);
-  push_lua_function(L, lua_gettop(L), name ? name : "class");
-  push_table_help(L, idx, "\nFields and methods:\n");
-  lua_concat(L, 2);
-  lua_copy(L, -1, top + 1);
-  lua_settop(L, top + 1);
-}
-
-static bool has_init(lua_State *L, int idx) {
-  lua_pushliteral(L, "init");
-  bool r = lua_rawget(L, idx) == LUA_TFUNCTION;
-  lua_pop(L, 1);
-  return r;
 }
 
 static void push_function_help(lua_State *L, int idx, const char *name) {
@@ -381,7 +258,7 @@ static void push_function_help(lua_State *L, int idx, const char *name) {
   } else if (op) {
     push_op(L, op);
   } else {
-    push_lua_function(L, idx, name);
+    mt_describe_function(L, idx, name);
   }
   lua_copy(L, -1, top + 1);
   lua_settop(L, top + 1);
@@ -393,17 +270,10 @@ static void push_value_help(lua_State *L, int idx, const char *name) {
     push_function_help(L, idx, name);
   } else if (mt_handle_at(L, mt_lua_of(L), idx)) {
     mt_help_push_methods(L);
-    push_table_help(L, lua_gettop(L), "A tensor. Its methods (help \"NAME\" explains one):\n");
+    mt_describe_fields(L, lua_gettop(L), "A tensor. Its methods (help \"NAME\" explains one):\n");
     lua_remove(L, -2);
   } else if (lua_type(L, idx) == LUA_TTABLE) {
-    if (has_init(L, idx)) {
-      push_class(L, idx, name);
-    } else {
-      lua_pushfstring(L, "%s holds:\n", name ? name : "This table");
-      int head = lua_gettop(L);
-      push_table_help(L, idx, lua_tostring(L, head));
-      lua_remove(L, head);
-    }
+    mt_describe_table(L, idx, name);
   } else {
     lua_pushfstring(L, "a %s\n", luaL_typename(L, idx));
   }
@@ -412,6 +282,7 @@ static void push_value_help(lua_State *L, int idx, const char *name) {
 /* Walks "nn.Linear" from the module moth (which loads moth.nn when needed) or from the globals. */
 static bool push_path(lua_State *L, const char *path, bool globals) {
   int top = lua_gettop(L);
+  bool walked = *path != 0;
   if (globals) {
     lua_pushglobaltable(L);
   } else {
@@ -428,7 +299,7 @@ static bool push_path(lua_State *L, const char *path, bool globals) {
   }
   lua_copy(L, -1, top + 1);
   lua_settop(L, top + 1);
-  if (!*path && !lua_isnil(L, -1)) return true;
+  if (walked && !*path && !lua_isnil(L, -1)) return true;
   lua_pop(L, 1);
   return false;
 }
@@ -453,7 +324,7 @@ static void push_similar(lua_State *L, const char *word) {
   luaL_addstring(&b, "nothing is called \"");
   luaL_addstring(&b, word);
   luaL_addstring(&b, n ? "\"; these mention it:\n" : "\"; help() lists what there is");
-  if (n) add_names(L, &b, list, 2);
+  if (n) mt_describe_names(L, &b, list, 2);
   luaL_pushresult(&b);
   lua_remove(L, list);
 }

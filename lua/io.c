@@ -1,7 +1,7 @@
 /* io.c - files of tensors for scripts.
  *
- * What a call gathers (names, tensors, texts) belongs to a bundle inside a userdata with a __gc, so that
- * an error on the way, in a script's __pairs or for lack of memory, leaks nothing. */
+ * What a call gathers (names, tensors, texts) belongs to a bundle inside a userdata with a __gc, so
+ * that an error on the way, in a script's __pairs or for lack of memory, leaks nothing. */
 #include "io.h"
 
 #include <stdlib.h>

@@ -79,8 +79,9 @@ static void add_line(luaL_Buffer *b, const char *s) {
   luaL_addchar(b, '\n');
 }
 
-static void push_comment(lua_State *L, const char *text, int line) {
-  const char *end = line_at(text, line), *begin = end, *p;
+/* Pushes the comment lines that end in front of `end`. */
+static void push_comment(lua_State *L, const char *text, const char *end) {
+  const char *begin = end, *p;
   luaL_Buffer b;
   luaL_buffinit(L, &b);
   while (begin && (p = line_before(text, begin)) != NULL && comment_text(p)) begin = p;
@@ -103,19 +104,48 @@ static const char *push_library(lua_State *L, const char *path) {
   return NULL;
 }
 
-void mt_source_push_comment(lua_State *L, int idx) {
+/* The source of the Lua function at idx, NULL if it is not known; pushes what keeps it. */
+static const char *push_source(lua_State *L, int idx, int *line) {
   static const char library[] = "=moth/";
   lua_Debug ar;
-  const char *text = NULL;
   lua_pushvalue(L, idx);
   lua_getinfo(L, ">S", &ar);
-  if (ar.source[0] == '@') {
-    text = push_file(L, ar.source + 1);
-  } else if (strncmp(ar.source, library, sizeof(library) - 1) == 0) {
-    text = push_library(L, ar.source + sizeof(library) - 1);
-  } else {
-    lua_pushnil(L);
-  }
-  push_comment(L, text, ar.linedefined);
+  *line = ar.linedefined;
+  if (ar.source[0] == '@') return push_file(L, ar.source + 1);
+  if (strncmp(ar.source, library, sizeof(library) - 1) == 0)
+    return push_library(L, ar.source + sizeof(library) - 1);
+  lua_pushnil(L);
+  return NULL;
+}
+
+void mt_source_push_comment(lua_State *L, int idx) {
+  int line;
+  const char *text = push_source(L, idx, &line);
+  push_comment(L, text, line_at(text, line));
   lua_remove(L, -2);
+}
+
+void mt_source_push_declaration(lua_State *L, int idx, const char *name) {
+  int line;
+  const char *text = push_source(L, idx, &line), *at = NULL;
+  lua_pushfstring(L, "(\"%s\"", name);
+  if (text) at = strstr(text, lua_tostring(L, -1));
+  while (at && at > text && at[-1] != '\n') at--;
+  push_comment(L, text, at);
+  lua_replace(L, -3);
+  lua_pop(L, 1);
+}
+
+void mt_source_push_header(lua_State *L, const char *module) {
+  const char *text = NULL, *end;
+  int top = lua_gettop(L);
+  for (const struct mt_stdlib_file *f = mt_stdlib; f->name && !text; f++)
+    if (strcmp(f->name, module) == 0) text = push_library(L, f->path);
+  for (end = text; end && comment_text(end);) {
+    end = strchr(end, '\n');
+    if (end) end++;
+  }
+  push_comment(L, text, end);
+  lua_copy(L, -1, top + 1);
+  lua_settop(L, top + 1);
 }

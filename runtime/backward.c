@@ -1,9 +1,9 @@
 /* backward.c - the walk from results to leaves.
  *
  * A heap ordered by node number holds the nodes that have received a gradient. The highest number
- * goes first: everything that could still add to it has a higher number and is done. Gradients wait in
- * the node's task; tasks nest, so that a rule written in Lua may itself call backward. When only some
- * inputs are asked for, a search first marks the nodes that lead to them and the rest is not
+ * goes first: everything that could still add to it has a higher number and is done. Gradients wait
+ * in the node's task; tasks nest, so that a rule written in Lua may itself call backward. When only
+ * some inputs are asked for, a search first marks the nodes that lead to them and the rest is not
  * computed. */
 #include <string.h>
 
@@ -150,7 +150,8 @@ static int shape_ok(moth_runtime *rt, const mt_node *n, int i, const moth_tensor
   if (!g || (g->v.ndim == m->ndim &&
              memcmp(g->v.size, m->size, sizeof(int64_t) * (size_t)m->ndim) == 0))
     return MT_OK;
-  return mt_fail(rt, MT_ERROR, "backward of %s gave a gradient of shape %s for an input of shape %s",
+  return mt_fail(rt, MT_ERROR,
+                 "backward of %s gave a gradient of shape %s for an input of shape %s",
                  n->op ? n->op->name : n->custom->name, mt_shape_str(rt, g->v.ndim, g->v.size),
                  mt_shape_str(rt, m->ndim, m->size));
 }
@@ -370,7 +371,8 @@ static int check_anomaly(walk *w, mt_node *n, const frame *f) {
     mt_ctx_free(&c);
     if (status) return status;
     if (any)
-      return mt_fail(rt, MT_ERROR, "backward of '%s' gave NaN for its input number %d; recorded at %s",
+      return mt_fail(rt, MT_ERROR,
+                     "backward of '%s' gave NaN for its input number %d; recorded at %s",
                      n->op ? n->op->name : n->custom->name, i + 1, n->where ? n->where : "?");
   }
   return MT_OK;
@@ -508,9 +510,9 @@ static int unused_inputs(const walk *w) {
   const mt_backward_args *a = w->a;
   for (int i = 0; i < a->ninputs; i++)
     if (!a->result[i] && !a->allow_unused)
-      return mt_fail(w->rt, MT_ERROR,
-                     "input %d was not used to compute the outputs; pass allow_unused=true to get nil",
-                     i + 1);
+      return mt_fail(
+          w->rt, MT_ERROR,
+          "input %d was not used to compute the outputs; pass allow_unused=true to get nil", i + 1);
   return MT_OK;
 }
 

@@ -1,10 +1,10 @@
 /* inplace.c - writing to tensors that autograd knows.
  *
  * A write to tensor t recorded as node N makes N the node of t. When t is a view, its base changes
- * too: the base's new value is as_strided_scatter(old base, new view), which is recorded as any other
- * operation, and views of the base are brought up to date when somebody looks (their generation
- * then differs): a view's value is as_strided(base). So nothing here is a special case of the walk,
- * and gradients of gradients come for free. */
+ * too: the base's new value is as_strided_scatter(old base, new view), which is recorded as any
+ * other operation, and views of the base are brought up to date when somebody looks (their
+ * generation then differs): a view's value is as_strided(base). So nothing here is a special case
+ * of the walk, and gradients of gradients come for free. */
 #include <string.h>
 
 #include "invoke.h"

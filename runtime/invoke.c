@@ -89,11 +89,12 @@ static int index_error(const mt_call *c, const mt_kerror *e) {
   if (e->last < e->first)
     return mt_fail(c->rt, MT_BADINDEX, "argument '%s': index %lld in an empty range",
                    c->op->arg[j].name, (long long)e->value);
-  return mt_fail(c->rt, MT_BADINDEX,
-                 "argument '%s': index %lld at position %lld is out of range (expected %lld..%lld)%s",
-                 c->op->arg[j].name, (long long)e->value, (long long)(e->position + c->index_base),
-                 (long long)e->first, (long long)e->last,
-                 e->value == 0 && c->index_base ? "; indices start at 1" : "");
+  return mt_fail(
+      c->rt, MT_BADINDEX,
+      "argument '%s': index %lld at position %lld is out of range (expected %lld..%lld)%s",
+      c->op->arg[j].name, (long long)e->value, (long long)(e->position + c->index_base),
+      (long long)e->first, (long long)e->last,
+      e->value == 0 && c->index_base ? "; indices start at 1" : "");
 }
 
 static int kernel_failed(const mt_call *c, int status, const mt_kerror *e) {

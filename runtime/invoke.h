@@ -12,7 +12,7 @@
 typedef struct mt_results {
   int n;
   moth_tensor *t[MT_MAX_OUT]; /* owned by the caller */
-  moth_tensor **list;         /* when n > MT_MAX_OUT: all of them instead; free with mt_results_free */
+  moth_tensor **list; /* when n > MT_MAX_OUT: all of them instead; free with mt_results_free */
   moth_runtime *rt;
 } mt_results;
 

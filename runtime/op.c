@@ -119,7 +119,8 @@ static void default_number(reader *r, mt_arginfo *a) {
     r->error = "bad default";
     return;
   }
-  for (const char *q = r->p; q < end; q++) real |= *q == '.' || *q == 'e' || isalpha((unsigned char)*q);
+  for (const char *q = r->p; q < end; q++)
+    real |= *q == '.' || *q == 'e' || isalpha((unsigned char)*q);
   r->p = end;
   if (a->kind == MT_A_FLOAT || real)
     a->def = (mt_value){.kind = MT_FLOAT, .u.f = f};
@@ -293,7 +294,8 @@ static void init(void) {
   size_t n = 0, nargs = 0;
   for (int f = 0; f < NFAMILIES; f++) {
     n += (size_t)families[f]->nops;
-    for (int i = 0; i < families[f]->nops; i++) nargs += (size_t)most_args(families[f]->ops[i].schema);
+    for (int i = 0; i < families[f]->nops; i++)
+      nargs += (size_t)most_args(families[f]->ops[i].schema);
   }
   if (n >= TABLE / 2) {
     snprintf(reg.error, sizeof reg.error, "the name table is too small");

@@ -22,7 +22,8 @@
  *
  * Results: `tensor`, `index` (positions: the kernel adds k->index_base), `bool` (Lua gets a
  * boolean), `tensor[]` (a list), or several in parentheses with names. `*` starts the arguments
- * that Lua takes by keyword only. Defaults: 0, 0.5, true, "mean", nil, {0,1}, inf, -inf, float32. */
+ * that Lua takes by keyword only. Defaults: 0, 0.5, true, "mean", nil, {0,1}, inf, -inf,
+ * float32. */
 #ifndef MT_OP_H
 #define MT_OP_H
 

@@ -1,8 +1,9 @@
 /* pool.c - see pool.h.
  *
  * A loop is published under the lock as a job; workers and the caller take chunks from an atomic
- * counter. Workers spin for a few microseconds after a job, because training steps follow each other
- * closely, then sleep. The worker number given to a chunk is that of the thread, so it is unique. */
+ * counter. Workers spin for a few microseconds after a job, because training steps follow each
+ * other closely, then sleep. The worker number given to a chunk is that of the thread, so it is
+ * unique. */
 #include "pool.h"
 
 #include <pthread.h>

@@ -16,7 +16,8 @@ int mt_fail(moth_runtime *rt, int status, const char *fmt, ...)
     MT_PRINTF(3, 4);
 /* 1 while the operation was called from Lua, 0 from C. */
 int mt_base(const moth_runtime *rt);
-/* "(2, 3)" into a ring of static-free buffers of the runtime: up to 8 may be alive in one message. */
+/* "(2, 3)" into a ring of static-free buffers of the runtime: up to 8 may be alive in one
+ * message. */
 const char *mt_shape_str(moth_runtime *rt, int ndim, const int64_t *size);
 const char *mt_tensor_str(const moth_tensor *t); /* "float32 (2, 3)" */
 

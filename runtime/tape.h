@@ -2,13 +2,13 @@
  *
  * Each recorded operation is a node that owns what its backward rule needs and edges to the nodes
  * of its inputs. Tensors own the node that made them; so a graph lives exactly as long as a result
- * of it, and dropping the loss frees everything (iteratively: chains may be a million long). A node's
- * number is higher than those of all nodes it depends on, therefore a heap of numbers walks the
- * graph in a valid order without counting dependencies first.
+ * of it, and dropping the loss frees everything (iteratively: chains may be a million long). A
+ * node's number is higher than those of all nodes it depends on, therefore a heap of numbers walks
+ * the graph in a valid order without counting dependencies first.
  *
- * Saved results do not own their node (that would be a cycle): they are kept as bare aliases and get
- * the node back when a rule reads them. Every saved tensor carries the version of its storage; a
- * write in between is an error that names the operation. */
+ * Saved results do not own their node (that would be a cycle): they are kept as bare aliases and
+ * get the node back when a rule reads them. Every saved tensor carries the version of its storage;
+ * a write in between is an error that names the operation. */
 #ifndef MT_TAPE_H
 #define MT_TAPE_H
 
@@ -65,7 +65,8 @@ int mt_tape_make(mt_node **out, const mt_call *c);
 int mt_tape_save_outputs(mt_node *n, moth_tensor *const *out);
 /* Makes t the result number i of n (retains n), unless its dtype cannot have a gradient. */
 void mt_tape_attach(mt_node *n, int i, moth_tensor *t);
-/* Replaces the node of t, NULL: none; takes the reference to n. What retain_grad asked for moves. */
+/* Replaces the node of t, NULL: none; takes the reference to n. What retain_grad asked for
+ * moves. */
 void mt_tape_set_node(moth_tensor *t, mt_node *n, int out);
 /* Keeps the gradient of t, which is no leaf, when a walk passes. */
 int mt_tape_retain(moth_tensor *t);

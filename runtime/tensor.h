@@ -5,8 +5,8 @@
  * raises; a view shares the storage, hence the version, of its base. Tensors belong to the thread
  * of their runtime; storages may be shared between runtimes.
  *
- * Invariants: v.data == storage->data + offset * size; a tensor with `node` or `leaf->wants` needs a
- * gradient; `base` is never itself a view. */
+ * Invariants: v.data == storage->data + offset * size; a tensor with `node` or `leaf->wants` needs
+ * a gradient; `base` is never itself a view. */
 #ifndef MT_TENSOR_H
 #define MT_TENSOR_H
 
@@ -113,7 +113,8 @@ bool mt_tensor_is_leaf(const moth_tensor *t);
 int64_t mt_tensor_offset(const moth_tensor *t);
 /* The leaf record, made when missing; NULL when there is no memory. */
 mt_leaf *mt_tensor_leaf(moth_tensor *t);
-/* Reads element `pos` (elements from v.data) as a number: integer kinds in *i (returns 1), floats in
+/* Reads element `pos` (elements from v.data) as a number: integer kinds in *i (returns 1), floats
+ * in
  * *f (returns 0). */
 int mt_tensor_read(const moth_tensor *t, int64_t pos, int64_t *i, double *f);
 /* The only element of a one-element tensor. */

@@ -1,8 +1,8 @@
 /* types.h - type promotion, exactly PyTorch's.
  *
  * Tensors with dims decide first, then 0-d tensors, then numbers: a lower rank changes the dtype
- * only when its category (bool < integer < float < complex) is higher. A Lua integer counts as int64, a
- * Lua float as the default float dtype. */
+ * only when its category (bool < integer < float < complex) is higher. A Lua integer counts as
+ * int64, a Lua float as the default float dtype. */
 #ifndef MT_TYPES_H
 #define MT_TYPES_H
 

@@ -41,8 +41,8 @@ for step = 1, steps do
   end
 end
 
--- The clouds are 3 apart. A score with slope s along the way earns 3 s - 10 (s - 1)^2, which is most
--- at s = 1.15: that is what the critic must find, and a distance of 3.45 with it.
+-- The clouds are 3 apart. A score with slope s along the way earns 3 s - 10 (s - 1)^2, which is
+-- most at s = 1.15: that is what the critic must find, and a distance of 3.45 with it.
 local a, b = cloud(1000, 1.5, 0.0), cloud(1000, -1.5, 0.0)
 local distance = (critic(a):mean() - critic(b):mean()):item()
 local mean_slope = slope((a + b) * 0.5, false):mean():item()

@@ -42,6 +42,7 @@ end
 
 ---@class moth.Signature
 ---@field name string
+---@field text string the declaration
 ---@field names string[] argument names in order
 ---@field position table<string, integer>
 ---@field default table<string, any>
@@ -49,13 +50,16 @@ end
 local Signature = {}
 Signature.__index = Signature
 
+-- What help() shows as the arguments.
+function Signature:__tostring() return self.text end
+
 --- Reads a declaration such as "in_features, out_features, bias=true".
 ---@param name string of the class or function, for messages
 ---@param text string
 ---@return moth.Signature
 function M.parse(name, text)
   local sig = setmetatable(
-    { name = name, names = {}, position = {}, default = {}, required = {} }, Signature)
+    { name = name, text = text, names = {}, position = {}, default = {}, required = {} }, Signature)
   for item in text:gmatch("[^,]+") do
     local key, value = item:match("^%s*([%w_]+)%s*=%s*(.-)%s*$")
     key = key or item:match("^%s*([%w_]+)%s*$")

@@ -8,8 +8,8 @@
 ---     golden   reference vectors (tests/golden)
 ---     samples  each sample with --quick, and the C host
 ---
---- Everything that fails is shown in full. The last line is `N passed, N failed`. It needs nothing of
---- Moth itself, so that a broken build is reported as failures and not as silence.
+--- Everything that fails is shown in full. The last line is `N passed, N failed`. It needs nothing
+--- of Moth itself, so that a broken build is reported as failures and not as silence.
 local moth, build, quick = nil, "build", false
 local stages = {}
 

@@ -31,7 +31,8 @@ int mt_writer_open(mt_writer *w, moth_runtime *rt, const char *path) {
   struct stat st;
   *w = (mt_writer){.rt = rt, .path = path, .fd = -1};
   bool there = stat(path, &st) == 0;
-  if (there && !S_ISREG(st.st_mode)) return mt_fail(rt, MT_ERROR, "%.300s: not a regular file", path);
+  if (there && !S_ISREG(st.st_mode))
+    return mt_fail(rt, MT_ERROR, "%.300s: not a regular file", path);
   w->temp_size = strlen(path) + 40;
   w->temp = mt_record_new(&rt->alloc, w->temp_size);
   if (!w->temp) return mt_fail(rt, MT_NOMEM, "%.300s: out of memory", path);

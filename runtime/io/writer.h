@@ -1,8 +1,8 @@
 /* writer.h - files that appear whole or not at all.
  *
  * Bytes go to a new file beside the wanted one. mt_writer_finish syncs it and renames it over the
- * old one; mt_writer_drop removes it. Any other end (a crash, a full disk) leaves the old file as it
- * was. */
+ * old one; mt_writer_drop removes it. Any other end (a crash, a full disk) leaves the old file as
+ * it was. */
 #ifndef MT_WRITER_H
 #define MT_WRITER_H
 

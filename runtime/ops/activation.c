@@ -1,7 +1,7 @@
 /* activation.c - pointwise activations and the fused forms of their gradients.
  *
- * A hot activation has a kernel for its gradient (`_x_back`), which is an operation like any other with a
- * rule of its own: so second derivatives exist. */
+ * A hot activation has a kernel for its gradient (`_x_back`), which is an operation like any other
+ * with a rule of its own: so second derivatives exist. */
 #include <string.h>
 
 #include "rules.h"
@@ -224,7 +224,8 @@ static void compose_hardswish(mt_ctx *c, const mt_value *arg) {
 static void back_hardswish(mt_back *b) {
   moth_tensor *slope = plus(b, mt_ops(b->c, "div", X, 3), 0.5);
   moth_tensor *mid = mul(b, G, slope);
-  moth_tensor *low = MT_DO(b->c, "lt", mt_t(X), mt_i(-3)), *high = MT_DO(b->c, "gt", mt_t(X), mt_i(3));
+  moth_tensor *low = MT_DO(b->c, "lt", mt_t(X), mt_i(-3)),
+              *high = MT_DO(b->c, "gt", mt_t(X), mt_i(3));
   moth_tensor *upper = MT_DO(b->c, "where", mt_t(high), mt_t(G), mt_t(mid));
   mt_grad(b, 0, MT_DO(b->c, "where", mt_t(low), mt_i(0), mt_t(upper)));
 }

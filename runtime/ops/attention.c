@@ -1,7 +1,7 @@
 /* attention.c - scaled dot-product attention, composed.
  *
- * A query whose keys are all masked gives zeros, with no NaN in any gradient: its scores are replaced
- * before the softmax and its weights after. */
+ * A query whose keys are all masked gives zeros, with no NaN in any gradient: its scores are
+ * replaced before the softmax and its weights after. */
 #include <math.h>
 
 #include "rules.h"

@@ -156,7 +156,8 @@ static void back_pow(mt_back *b) {
 
 static int shape_pow(mt_call *c) {
   if (c->compute == MT_I64 && c->arg[1].kind == MT_INT && c->arg[1].u.i < 0)
-    return mt_fail(c->rt, MT_ERROR, "an integer tensor cannot be raised to the negative integer %lld",
+    return mt_fail(c->rt, MT_ERROR,
+                   "an integer tensor cannot be raised to the negative integer %lld",
                    (long long)c->arg[1].u.i);
   return mt_shape_elementwise(c);
 }

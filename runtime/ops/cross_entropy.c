@@ -1,9 +1,9 @@
 /* cross_entropy.c - cross entropy and negative log likelihood of class targets.
  *
- * The kernels read the logits once forward and once backward. The gradient of the gradient is composed:
- * with p the softmax, e the target's unit vector and c the coefficient of a sample (weight, reduction,
- * incoming gradient), gx = c (p - e). Targets are positions; ignore_index is compared as it is
- * written, so -100 is never a class and 2 is the second one in Lua. */
+ * The kernels read the logits once forward and once backward. The gradient of the gradient is
+ * composed: with p the softmax, e the target's unit vector and c the coefficient of a sample
+ * (weight, reduction, incoming gradient), gx = c (p - e). Targets are positions; ignore_index is
+ * compared as it is written, so -100 is never a class and 2 is the second one in Lua. */
 #include <string.h>
 
 #include "rules.h"
@@ -88,8 +88,8 @@ static void back_cross_entropy(mt_back *b) {
                         mt_t(b->out[1]), mt_t(b->out[2]), b->arg[3], b->arg[4]));
 }
 
-/* What each sample's gradient is scaled by, with a dim of size 1 where the classes are. Arguments as
- * _cross_entropy_back has them. */
+/* What each sample's gradient is scaled by, with a dim of size 1 where the classes are. Arguments
+ * as _cross_entropy_back has them. */
 static moth_tensor *coefficients(mt_back *b) {
   mt_ctx *c = b->c;
   const mt_value *a = b->arg;
@@ -221,34 +221,53 @@ static void compose_nll(mt_ctx *c, const mt_value *arg) {
 static const mt_op ops[] = {
     {.schema = "_cross_entropy(tensor input, index target, tensor? weight, str reduction, int "
                "ignore_index) -> (tensor loss, tensor stats, tensor total)",
-     .help = "Cross entropy of logits and classes.", .types = FLOAT, .shape = shape_cross_entropy,
-     MT_CPU_S(cross_entropy), .backward = back_cross_entropy,
+     .help = "Cross entropy of logits and classes.",
+     .types = FLOAT,
+     .shape = shape_cross_entropy,
+     MT_CPU_S(cross_entropy),
+     .backward = back_cross_entropy,
      .save = MT_IN(0) | MT_IN(1) | MT_IN(2) | MT_OUT(1) | MT_OUT(2),
-     .onnx = "SoftmaxCrossEntropyLoss:13", .flags = MT_HIDDEN},
+     .onnx = "SoftmaxCrossEntropyLoss:13",
+     .flags = MT_HIDDEN},
     {.schema = "_cross_entropy_back(tensor g, tensor input, index target, tensor? weight, tensor "
                "stats, tensor total, str reduction, int ignore_index) -> tensor",
-     .help = "The gradient of cross entropy.", .types = FLOAT, .shape = shape_back,
-     MT_CPU_S(cross_entropy_back), .backward = back_cross_entropy_back,
+     .help = "The gradient of cross entropy.",
+     .types = FLOAT,
+     .shape = shape_back,
+     MT_CPU_S(cross_entropy_back),
+     .backward = back_cross_entropy_back,
      .save = MT_IN(0) | MT_IN(1) | MT_IN(2) | MT_IN(3) | MT_IN(4) | MT_IN(5),
      .flags = MT_HIDDEN},
     {.schema = "_nll_loss(tensor input, index target, tensor? weight, str reduction, int "
                "ignore_index) -> (tensor loss, tensor total)",
-     .help = "Negative log likelihood of classes.", .types = FLOAT, .shape = shape_nll,
-     MT_CPU_S(nll_loss), .backward = back_nll, .save = MT_IN(1) | MT_IN(2) | MT_OUT(1),
-     .onnx = "NegativeLogLikelihoodLoss:13", .flags = MT_HIDDEN},
-    {.schema = "_nll_loss_back(tensor g, index target, tensor? weight, tensor total, str reduction, "
-               "int ignore_index, int[] size) -> tensor",
-     .help = "The gradient of nll_loss.", .types = FLOAT, .shape = shape_nll_back,
-     MT_CPU_S(nll_loss_back), .backward = back_nll_back,
-     .save = MT_IN(1) | MT_IN(2), .flags = MT_HIDDEN},
+     .help = "Negative log likelihood of classes.",
+     .types = FLOAT,
+     .shape = shape_nll,
+     MT_CPU_S(nll_loss),
+     .backward = back_nll,
+     .save = MT_IN(1) | MT_IN(2) | MT_OUT(1),
+     .onnx = "NegativeLogLikelihoodLoss:13",
+     .flags = MT_HIDDEN},
+    {.schema =
+         "_nll_loss_back(tensor g, index target, tensor? weight, tensor total, str reduction, "
+         "int ignore_index, int[] size) -> tensor",
+     .help = "The gradient of nll_loss.",
+     .types = FLOAT,
+     .shape = shape_nll_back,
+     MT_CPU_S(nll_loss_back),
+     .backward = back_nll_back,
+     .save = MT_IN(1) | MT_IN(2),
+     .flags = MT_HIDDEN},
     {.schema = "cross_entropy(tensor input, tensor target, tensor? weight=nil, int "
                "ignore_index=-100, str reduction=\"mean\", float label_smoothing=0.0) -> tensor",
      .help = "Cross entropy of logits; target holds class positions, or probabilities. The mean is "
              "over the weights of the targets.",
-     .types = FLOAT, .compose = compose_cross_entropy},
+     .types = FLOAT,
+     .compose = compose_cross_entropy},
     {.schema = "nll_loss(tensor input, tensor target, tensor? weight=nil, int ignore_index=-100, "
                "str reduction=\"mean\") -> tensor",
      .help = "Negative log likelihood; input holds log-probabilities, target class positions.",
-     .types = FLOAT, .compose = compose_nll},
+     .types = FLOAT,
+     .compose = compose_nll},
 };
 MT_FAMILY(cross_entropy, ops);

@@ -178,20 +178,33 @@ static const mt_op ops[] = {
     {.schema = "embedding(index input, tensor weight, pos? padding_idx=nil, float? max_norm=nil, "
                "float norm_type=2.0, bool scale_grad_by_freq=false, bool sparse=false) -> tensor",
      .help = "The rows of weight at the positions in input. The row padding_idx gets no gradient.",
-     .types = TABLE, .compose = compose_embedding},
+     .types = TABLE,
+     .compose = compose_embedding},
     {.schema = "_embedding(index input, tensor weight, int padding, bool by_freq) -> tensor",
-     .help = "Rows of weight.", .types = TABLE, .shape = shape_embedding, MT_CPU_S(embedding),
-     .backward = back_embedding, .save = MT_IN(0), .onnx = "Gather:13", .flags = MT_HIDDEN},
+     .help = "Rows of weight.",
+     .types = TABLE,
+     .shape = shape_embedding,
+     MT_CPU_S(embedding),
+     .backward = back_embedding,
+     .save = MT_IN(0),
+     .onnx = "Gather:13",
+     .flags = MT_HIDDEN},
     {.schema = "_embedding_back(tensor g, index input, int rows, int padding) -> tensor",
-     .help = "The gradient of the table.", .types = {MT_ALL, MT_FIRST, MT_COMMON},
-     .shape = shape_embedding_back, MT_CPU_S(embedding_back), .backward = back_embedding_back,
-     .save = MT_IN(1), .flags = MT_HIDDEN},
+     .help = "The gradient of the table.",
+     .types = {MT_ALL, MT_FIRST, MT_COMMON},
+     .shape = shape_embedding_back,
+     MT_CPU_S(embedding_back),
+     .backward = back_embedding_back,
+     .save = MT_IN(1),
+     .flags = MT_HIDDEN},
     {.schema = "embedding_bag(index input, tensor weight, index? offsets=nil, float? max_norm=nil, "
                "float norm_type=2.0, bool scale_grad_by_freq=false, str mode=\"mean\", bool "
                "sparse=false, tensor? per_sample_weights=nil, bool include_last_offset=false, pos? "
                "padding_idx=nil) -> tensor",
-     .help = "The sum, mean or maximum of the rows of each bag; bags are the rows of input, or start "
-             "at the positions in offsets.",
-     .types = TABLE, .compose = compose_embedding_bag},
+     .help =
+         "The sum, mean or maximum of the rows of each bag; bags are the rows of input, or start "
+         "at the positions in offsets.",
+     .types = TABLE,
+     .compose = compose_embedding_bag},
 };
 MT_FAMILY(embed, ops);

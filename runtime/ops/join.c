@@ -35,10 +35,11 @@ static int shape_cat(mt_call *c) {
     for (int d = 0; d < like->ndim && fits; d++)
       fits = d == dim || v->size[d] == like->size[d];
     if (!fits)
-      return mt_fail(c->rt, MT_ERROR,
-                     "argument 'tensors': element %d of shape %s does not fit shape %s but for dim %d",
-                     i + mt_base(c->rt), mt_shape_str(c->rt, v->ndim, v->size),
-                     mt_shape_str(c->rt, like->ndim, like->size), dim + mt_base(c->rt));
+      return mt_fail(
+          c->rt, MT_ERROR,
+          "argument 'tensors': element %d of shape %s does not fit shape %s but for dim %d",
+          i + mt_base(c->rt), mt_shape_str(c->rt, v->ndim, v->size),
+          mt_shape_str(c->rt, like->ndim, like->size), dim + mt_base(c->rt));
     s->size[dim] += v->size[dim];
   }
   return mt_shape_numel(s->ndim, s->size) < 0
@@ -168,7 +169,8 @@ static void compose_split(mt_ctx *c, const mt_value *arg) {
     at = sizes->u.ints[i] < 0 || at < 0 ? -1 : at + sizes->u.ints[i];
   }
   if (at != size) {
-    mt_ctx_fail(c, "argument 'split_size': the sizes do not add up to the %lld positions of dim %lld",
+    mt_ctx_fail(c,
+                "argument 'split_size': the sizes do not add up to the %lld positions of dim %lld",
                 (long long)size, (long long)dim + c->index_base);
     return;
   }
@@ -300,7 +302,8 @@ static void compose_combinations(mt_ctx *c, const mt_value *arg) {
   }
   moth_tensor *cols[MT_MAX_DIM];
   for (int i = 0; i < r; i++) {
-    moth_tensor *pos = keep ? mt_op2(c, "masked_select", grid[i], keep) : mt_op1(c, "ravel", grid[i]);
+    moth_tensor *pos =
+        keep ? mt_op2(c, "masked_select", grid[i], keep) : mt_op1(c, "ravel", grid[i]);
     if (c->index_base) pos = MT_DO(c, "add", mt_t(pos), mt_i(c->index_base));
     cols[i] = MT_DO(c, "index_select", mt_t(x), mt_i(0), mt_t(pos));
   }

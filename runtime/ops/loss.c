@@ -1,7 +1,7 @@
 /* loss.c - losses that are pointwise and then reduced.
  *
- * Written with operations, so that every derivative exists; the two whose gradient has a form of its own
- * near the edges (binary cross entropy) have a rule. */
+ * Written with operations, so that every derivative exists; the two whose gradient has a form of
+ * its own near the edges (binary cross entropy) have a rule. */
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +12,12 @@
 
 #define G b->g[0]
 
-static moth_tensor *mul(mt_ctx *c, moth_tensor *a, moth_tensor *t) { return mt_op2(c, "mul", a, t); }
-static moth_tensor *sub(mt_ctx *c, moth_tensor *a, moth_tensor *t) { return mt_op2(c, "sub", a, t); }
+static moth_tensor *mul(mt_ctx *c, moth_tensor *a, moth_tensor *t) {
+  return mt_op2(c, "mul", a, t);
+}
+static moth_tensor *sub(mt_ctx *c, moth_tensor *a, moth_tensor *t) {
+  return mt_op2(c, "sub", a, t);
+}
 static moth_tensor *one_minus(mt_ctx *c, moth_tensor *t) {
   return MT_DO(c, "rsub", mt_t(t), mt_i(1));
 }
@@ -38,7 +42,8 @@ static void compose_mse(mt_ctx *c, const mt_value *arg) {
 static void compose_l1(mt_ctx *c, const mt_value *arg) {
   reduced(c, mt_op1(c, "abs", MT_DO(c, "sub", arg[0], arg[1])), &arg[2]);
 }
-/* Quadratic up to `knee`, then linear with slope `slope`: curve * z^2 / 2, slope * (z - knee / 2). */
+/* Quadratic up to `knee`, then linear with slope `slope`: curve * z^2 / 2, slope * (z - knee /
+ * 2). */
 static moth_tensor *knee_loss(mt_ctx *c, const mt_value *arg, double knee, double curve,
                               double slope) {
   moth_tensor *z = mt_op1(c, "abs", MT_DO(c, "sub", arg[0], arg[1]));
@@ -218,69 +223,105 @@ static void compose_multilabel_soft_margin(mt_ctx *c, const mt_value *arg) {
 
 static const mt_op ops[] = {
     {.schema = "mse_loss(tensor input, tensor target, str reduction=\"mean\") -> tensor",
-     .help = "Squared distances.", .types = PROMOTE, .compose = compose_mse,
+     .help = "Squared distances.",
+     .types = PROMOTE,
+     .compose = compose_mse,
      .sample = "{2,3}; {2,3}"},
     {.schema = "l1_loss(tensor input, tensor target, str reduction=\"mean\") -> tensor",
-     .help = "Absolute distances; the gradient at equality is 0.", .types = PROMOTE,
-     .compose = compose_l1, .sample = "{2,3}; {2,3}"},
-    {.schema = "smooth_l1_loss(tensor input, tensor target, str reduction=\"mean\", float beta=1.0) "
-               "-> tensor",
-     .help = "Quadratic below beta, absolute distances above.", .types = PROMOTE,
-     .compose = compose_smooth_l1, .sample = "{2,3}; {2,3}"},
-    {.schema = "huber_loss(tensor input, tensor target, str reduction=\"mean\", float delta=1.0) -> "
-               "tensor",
-     .help = "Quadratic below delta, linear above.", .types = PROMOTE, .compose = compose_huber,
+     .help = "Absolute distances; the gradient at equality is 0.",
+     .types = PROMOTE,
+     .compose = compose_l1,
+     .sample = "{2,3}; {2,3}"},
+    {.schema =
+         "smooth_l1_loss(tensor input, tensor target, str reduction=\"mean\", float beta=1.0) "
+         "-> tensor",
+     .help = "Quadratic below beta, absolute distances above.",
+     .types = PROMOTE,
+     .compose = compose_smooth_l1,
+     .sample = "{2,3}; {2,3}"},
+    {.schema =
+         "huber_loss(tensor input, tensor target, str reduction=\"mean\", float delta=1.0) -> "
+         "tensor",
+     .help = "Quadratic below delta, linear above.",
+     .types = PROMOTE,
+     .compose = compose_huber,
      .sample = "{2,3}; {2,3}"},
     {.schema = "_bce(tensor input, tensor target) -> tensor",
-     .help = "Binary cross entropy of probabilities, logarithms at least -100.", .types = FLOAT,
-     MT_ELEMENTWISE(bce), .backward = back_bce, .save = MT_IN(0) | MT_IN(1),
+     .help = "Binary cross entropy of probabilities, logarithms at least -100.",
+     .types = FLOAT,
+     MT_ELEMENTWISE(bce),
+     .backward = back_bce,
+     .save = MT_IN(0) | MT_IN(1),
      .flags = MT_HIDDEN},
     {.schema = "binary_cross_entropy(tensor input, tensor target, tensor? weight=nil, str "
                "reduction=\"mean\") -> tensor",
      .help = "Binary cross entropy of probabilities; logarithms are at least -100.",
-     .types = FLOAT, .compose = compose_bce, .sample = "{2,3}p; {2,3}p"},
+     .types = FLOAT,
+     .compose = compose_bce,
+     .sample = "{2,3}p; {2,3}p"},
     {.schema = "_bce_with_logits(tensor input, tensor target) -> tensor",
-     .help = "Binary cross entropy of logits.", .types = PROMOTE, MT_ELEMENTWISE(bce_with_logits),
-     .backward = back_bce_logits, .save = MT_IN(0) | MT_IN(1), .flags = MT_HIDDEN},
+     .help = "Binary cross entropy of logits.",
+     .types = PROMOTE,
+     MT_ELEMENTWISE(bce_with_logits),
+     .backward = back_bce_logits,
+     .save = MT_IN(0) | MT_IN(1),
+     .flags = MT_HIDDEN},
     {.schema = "binary_cross_entropy_with_logits(tensor input, tensor target, tensor? weight=nil, "
                "str reduction=\"mean\", tensor? pos_weight=nil) -> tensor",
      .help = "Binary cross entropy of logits; pos_weight weighs the positive targets.",
-     .types = PROMOTE, .compose = compose_bce_logits, .sample = "{2,3}; {2,3}p"},
+     .types = PROMOTE,
+     .compose = compose_bce_logits,
+     .sample = "{2,3}; {2,3}p"},
     {.schema = "kl_div(tensor input, tensor target, str reduction=\"mean\", bool log_target=false) "
                "-> tensor",
      .help = "Kullback-Leibler divergence; input holds log-probabilities. Also reduction "
              "'batchmean'.",
-     .types = FLOAT, .compose = compose_kl_div, .sample = "{2,3}; {2,3}p"},
-    {.schema = "poisson_nll_loss(tensor input, tensor target, bool log_input=true, bool full=false, "
-               "float eps=1e-08, str reduction=\"mean\") -> tensor",
-     .help = "Negative log likelihood of counts.", .types = PROMOTE,
-     .compose = compose_poisson_nll, .sample = "{2,3}; {2,3}+"},
+     .types = FLOAT,
+     .compose = compose_kl_div,
+     .sample = "{2,3}; {2,3}p"},
+    {.schema =
+         "poisson_nll_loss(tensor input, tensor target, bool log_input=true, bool full=false, "
+         "float eps=1e-08, str reduction=\"mean\") -> tensor",
+     .help = "Negative log likelihood of counts.",
+     .types = PROMOTE,
+     .compose = compose_poisson_nll,
+     .sample = "{2,3}; {2,3}+"},
     {.schema = "gaussian_nll_loss(tensor input, tensor target, tensor var, bool full=false, float "
                "eps=1e-06, str reduction=\"mean\") -> tensor",
-     .help = "Negative log likelihood of normal numbers with variances var.", .types = PROMOTE,
-     .compose = compose_gaussian_nll, .sample = "{2,3}; {2,3}; {2,3}+"},
+     .help = "Negative log likelihood of normal numbers with variances var.",
+     .types = PROMOTE,
+     .compose = compose_gaussian_nll,
+     .sample = "{2,3}; {2,3}; {2,3}+"},
     {.schema = "hinge_embedding_loss(tensor input, tensor target, float margin=1.0, str "
                "reduction=\"mean\") -> tensor",
-     .help = "input where target is 1, max(0, margin - input) where it is -1.", .types = PROMOTE,
+     .help = "input where target is 1, max(0, margin - input) where it is -1.",
+     .types = PROMOTE,
      .compose = compose_hinge_embedding},
     {.schema = "margin_ranking_loss(tensor input1, tensor input2, tensor target, float margin=0, "
                "str reduction=\"mean\") -> tensor",
-     .help = "max(0, -target * (input1 - input2) + margin).", .types = PROMOTE,
+     .help = "max(0, -target * (input1 - input2) + margin).",
+     .types = PROMOTE,
      .compose = compose_margin_ranking},
     {.schema = "cosine_embedding_loss(tensor input1, tensor input2, tensor target, float margin=0, "
                "str reduction=\"mean\") -> tensor",
      .help = "1 - cosine where target is 1, max(0, cosine - margin) where it is -1.",
-     .types = PROMOTE, .compose = compose_cosine_embedding},
-    {.schema = "triplet_margin_loss(tensor anchor, tensor positive, tensor negative, float "
-               "margin=1.0, float p=2, float eps=1e-06, bool swap=false, str reduction=\"mean\") -> "
-               "tensor",
-     .help = "max(0, |anchor - positive| - |anchor - negative| + margin).", .types = PROMOTE,
+     .types = PROMOTE,
+     .compose = compose_cosine_embedding},
+    {.schema =
+         "triplet_margin_loss(tensor anchor, tensor positive, tensor negative, float "
+         "margin=1.0, float p=2, float eps=1e-06, bool swap=false, str reduction=\"mean\") -> "
+         "tensor",
+     .help = "max(0, |anchor - positive| - |anchor - negative| + margin).",
+     .types = PROMOTE,
      .compose = compose_triplet_margin},
     {.schema = "soft_margin_loss(tensor input, tensor target, str reduction=\"mean\") -> tensor",
-     .help = "log(1 + exp(-target * input)).", .types = PROMOTE, .compose = compose_soft_margin},
+     .help = "log(1 + exp(-target * input)).",
+     .types = PROMOTE,
+     .compose = compose_soft_margin},
     {.schema = "multilabel_soft_margin_loss(tensor input, tensor target, tensor? weight=nil, str "
                "reduction=\"mean\") -> tensor",
-     .help = "Binary cross entropy of logits, averaged over the classes.", .types = PROMOTE,
+     .help = "Binary cross entropy of logits, averaged over the classes.",
+     .types = PROMOTE,
      .compose = compose_multilabel_soft_margin},
 };
 MT_FAMILY(loss, ops);

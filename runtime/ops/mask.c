@@ -1,7 +1,7 @@
 /* mask.c - masks and positions found from data: masked_fill, masked_select, nonzero, bincount.
  *
- * Where the size of a result depends on the data, a first kernel counts, and the count is read before
- * the result is allocated. */
+ * Where the size of a result depends on the data, a first kernel counts, and the count is read
+ * before the result is allocated. */
 #include <string.h>
 
 #include "positions.h"

@@ -8,7 +8,8 @@
 
 static int length(const mt_value *v) { return v->kind == MT_TENSORS ? v->n : v->kind == MT_TENSOR; }
 
-/* Every list is empty (where it may be) or has a tensor for each parameter, of its shape and dtype. */
+/* Every list is empty (where it may be) or has a tensor for each parameter, of its shape and
+ * dtype. */
 static int check_lists(mt_call *c, int roles, unsigned may_be_empty) {
   int n = length(&c->arg[0]), at = 0;
   for (int r = 0; r < roles; r++) {

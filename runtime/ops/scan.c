@@ -44,7 +44,8 @@ static moth_tensor *cumprod_at(mt_back *b, int64_t k, int64_t n) {
   mt_value dim = b->arg[1];
   moth_tensor *g = MT_DO(c, "narrow", mt_t(G), dim, mt_i(k), mt_i(n - k));
   moth_tensor *tail = MT_DO(c, "narrow", mt_t(X), dim, mt_i(k + 1), mt_i(n - k - 1));
-  moth_tensor *one = MT_DO(c, "ones_like", mt_t(MT_DO(c, "narrow", mt_t(X), dim, mt_i(k), mt_i(1))));
+  moth_tensor *one =
+      MT_DO(c, "ones_like", mt_t(MT_DO(c, "narrow", mt_t(X), dim, mt_i(k), mt_i(1))));
   moth_tensor *both[2] = {one, along(b, "cumprod", tail)};
   if (c->status) return NULL;
   moth_tensor *w = MT_DO(c, "cat", mt_ts(both, 2), dim);

@@ -156,7 +156,8 @@ static int shape_runs(mt_call *c) {
   return MT_OK;
 }
 
-/* Positions that put the rows of x (2-d) in lexicographic order: stable sorts from the last column. */
+/* Positions that put the rows of x (2-d) in lexicographic order: stable sorts from the last
+ * column. */
 static moth_tensor *row_order(mt_ctx *c, moth_tensor *x) {
   moth_tensor *order = NULL;
   for (int64_t i = x->v.size[1] - 1; i >= 0 && !c->status; i--) {
@@ -186,7 +187,8 @@ static void unique_items(mt_ctx *c, moth_tensor *items, bool sort, bool inverse,
     mt_tensor_item(MT_DO(c, "select", mt_t(runs), mt_i(0), mt_i(-1)), &n, &f);
     n++;
   }
-  moth_tensor *first = MT_DO(c, "_unique_fill", mt_t(runs), order ? mt_t(order) : mt_nil(), mt_i(n));
+  moth_tensor *first =
+      MT_DO(c, "_unique_fill", mt_t(runs), order ? mt_t(order) : mt_nil(), mt_i(n));
   moth_tensor *count = mt_nth(c, 1), *back = mt_nth(c, 2);
   moth_tensor *y = MT_DO(c, "index_select", mt_t(x), mt_i(0), mt_t(first));
   if (shape && y) { /* the dim goes back to its place */
@@ -226,64 +228,114 @@ static void compose_unique_consecutive(mt_ctx *c, const mt_value *arg) {
 static const mt_op ops[] = {
     {.schema = "sort(tensor self, dim dim=-1, bool descending=false, bool stable=false) -> (tensor "
                "values, index indices)",
-     .help = "Sorted along dim, and where each element was. Always stable.", .types = REAL,
-     .shape = shape_sort, MT_CPU_S(sort), .backward = back_sort, .save = MT_OUT(1),
+     .help = "Sorted along dim, and where each element was. Always stable.",
+     .types = REAL,
+     .shape = shape_sort,
+     MT_CPU_S(sort),
+     .backward = back_sort,
+     .save = MT_OUT(1),
      .flags = MT_METHOD},
-    {.schema = "argsort(tensor self, dim dim=-1, bool descending=false, bool stable=false) -> index",
-     .help = "The positions that sort self along dim.", .types = REAL,
-     .compose = compose_argsort, .flags = MT_METHOD},
-    {.schema = "msort(tensor self) -> tensor", .help = "Sorted along the first dim.",
-     .types = REAL, .compose = compose_msort, .sample = "{4,3}", .flags = MT_METHOD},
-    {.schema = "topk(tensor self, int k, dim dim=-1, bool largest=true, bool sorted=true) -> (tensor "
-               "values, index indices)",
+    {.schema =
+         "argsort(tensor self, dim dim=-1, bool descending=false, bool stable=false) -> index",
+     .help = "The positions that sort self along dim.",
+     .types = REAL,
+     .compose = compose_argsort,
+     .flags = MT_METHOD},
+    {.schema = "msort(tensor self) -> tensor",
+     .help = "Sorted along the first dim.",
+     .types = REAL,
+     .compose = compose_msort,
+     .sample = "{4,3}",
+     .flags = MT_METHOD},
+    {.schema =
+         "topk(tensor self, int k, dim dim=-1, bool largest=true, bool sorted=true) -> (tensor "
+         "values, index indices)",
      .help = "The k largest (or smallest) elements along dim, in order, and their positions.",
-     .types = REAL, .shape = shape_topk, MT_CPU_S(topk), .backward = back_topk,
-     .save = MT_OUT(1), .onnx = "TopK:11", .flags = MT_METHOD},
+     .types = REAL,
+     .shape = shape_topk,
+     MT_CPU_S(topk),
+     .backward = back_topk,
+     .save = MT_OUT(1),
+     .onnx = "TopK:11",
+     .flags = MT_METHOD},
     {.schema = "kthvalue(tensor self, int k, dim dim=-1, bool keepdim=false) -> (tensor values, "
                "index indices)",
-     .help = "The k-th smallest element along dim and its position.", .types = REAL,
-     .shape = shape_kthvalue, MT_CPU_S(kthvalue), .backward = back_kthvalue,
-     .save = MT_OUT(1), .flags = MT_METHOD},
+     .help = "The k-th smallest element along dim and its position.",
+     .types = REAL,
+     .shape = shape_kthvalue,
+     MT_CPU_S(kthvalue),
+     .backward = back_kthvalue,
+     .save = MT_OUT(1),
+     .flags = MT_METHOD},
     {.schema = "median(tensor self, dim? dim=nil, bool keepdim=false) -> (tensor values, index "
                "indices)",
      .help = "The middle one, the lower of two; with dim along it and with positions. NaN wins.",
-     .types = REAL, .compose = compose_median, .flags = MT_METHOD},
+     .types = REAL,
+     .compose = compose_median,
+     .flags = MT_METHOD},
     {.schema = "nanmedian(tensor self, dim? dim=nil, bool keepdim=false) -> (tensor values, index "
                "indices)",
-     .help = "median of what is not NaN.", .types = REAL, .compose = compose_nanmedian,
+     .help = "median of what is not NaN.",
+     .types = REAL,
+     .compose = compose_nanmedian,
      .flags = MT_METHOD},
     {.schema = "_median(tensor self, dim dim, bool keepdim) -> (tensor values, index indices)",
-     .help = "median along a dim.", .types = REAL, .shape = shape_median, MT_CPU_S(median),
-     .backward = back_median, .save = MT_OUT(1), .flags = MT_HIDDEN},
+     .help = "median along a dim.",
+     .types = REAL,
+     .shape = shape_median,
+     MT_CPU_S(median),
+     .backward = back_median,
+     .save = MT_OUT(1),
+     .flags = MT_HIDDEN},
     {.schema = "_nanmedian(tensor self, dim dim, bool keepdim) -> (tensor values, index indices)",
-     .help = "nanmedian along a dim.", .types = REAL, .shape = shape_median,
-     MT_CPU_S(nanmedian), .backward = back_median, .save = MT_OUT(1), .flags = MT_HIDDEN},
+     .help = "nanmedian along a dim.",
+     .types = REAL,
+     .shape = shape_median,
+     MT_CPU_S(nanmedian),
+     .backward = back_median,
+     .save = MT_OUT(1),
+     .flags = MT_HIDDEN},
     {.schema = "searchsorted(tensor sorted_sequence, operand values, *, bool right=false) -> index",
      .help = "The positions at which values go into an ascending sequence; right: behind equals.",
-     .types = {MT_REALS_B, MT_PROMOTE, MT_COMMON}, .shape = shape_searchsorted,
+     .types = {MT_REALS_B, MT_PROMOTE, MT_COMMON},
+     .shape = shape_searchsorted,
      MT_CPU(searchsorted)},
     {.schema = "bucketize(operand self, tensor boundaries, *, bool right=false) -> index",
      .help = "The bucket of each value between ascending boundaries.",
-     .types = {MT_REALS_B, MT_PROMOTE, MT_COMMON}, .compose = compose_bucketize,
+     .types = {MT_REALS_B, MT_PROMOTE, MT_COMMON},
+     .compose = compose_bucketize,
      .flags = MT_METHOD},
     {.schema = "isin(tensor elements, tensor test_elements, *, bool invert=false) -> tensor",
      .help = "Whether each element occurs among test_elements.",
-     .types = {MT_ALL, MT_PROMOTE, MT_IS_BOOL}, .compose = compose_isin},
-    {.schema = "unique(tensor self, bool sorted=true, bool return_inverse=false, bool "
-               "return_counts=false, dim? dim=nil) -> (tensor values, index inverse, tensor counts)",
+     .types = {MT_ALL, MT_PROMOTE, MT_IS_BOOL},
+     .compose = compose_isin},
+    {.schema =
+         "unique(tensor self, bool sorted=true, bool return_inverse=false, bool "
+         "return_counts=false, dim? dim=nil) -> (tensor values, index inverse, tensor counts)",
      .help = "The different elements (or parts along dim), sorted; where each one went; how often "
              "each occurs.",
-     .types = ANY, .compose = compose_unique, .flags = MT_METHOD},
-    {.schema = "unique_consecutive(tensor self, bool return_inverse=false, bool "
-               "return_counts=false, dim? dim=nil) -> (tensor values, index inverse, tensor counts)",
-     .help = "As unique, without sorting: only neighbours are compared.", .types = ANY,
-     .compose = compose_unique_consecutive, .flags = MT_METHOD},
+     .types = ANY,
+     .compose = compose_unique,
+     .flags = MT_METHOD},
+    {.schema =
+         "unique_consecutive(tensor self, bool return_inverse=false, bool "
+         "return_counts=false, dim? dim=nil) -> (tensor values, index inverse, tensor counts)",
+     .help = "As unique, without sorting: only neighbours are compared.",
+     .types = ANY,
+     .compose = compose_unique_consecutive,
+     .flags = MT_METHOD},
     {.schema = "_unique_mark(tensor self) -> tensor",
-     .help = "The number of the run of equal parts that each position belongs to.", .types = ANY,
-     .shape = shape_mark, MT_CPU(unique_mark), .flags = MT_HIDDEN},
+     .help = "The number of the run of equal parts that each position belongs to.",
+     .types = ANY,
+     .shape = shape_mark,
+     MT_CPU(unique_mark),
+     .flags = MT_HIDDEN},
     {.schema = "_unique_fill(tensor runs, tensor? order, int n) -> (index first, tensor counts, "
                "index inverse)",
-     .help = "Where runs start, how long they are, and the run of each position.", .types = ANY,
-     .shape = shape_runs, MT_CPU(unique_fill), .flags = MT_HIDDEN},
+     .help = "Where runs start, how long they are, and the run of each position.",
+     .types = ANY,
+     .shape = shape_runs,
+     MT_CPU(unique_fill),
+     .flags = MT_HIDDEN},
 };
 MT_FAMILY(sort, ops);

@@ -5,8 +5,8 @@
  * nothing crashes, and at the end every byte has been given back. Built with -DMT_NOPOOL, so that
  * requests are not served from blocks kept for later.
  *
- * usage: fault SCRIPT [first] [last]. Opening a state takes tens of thousands of requests that are all
- * alike; from the first few hundred on, steps are taken (a prime, other phases each time). */
+ * usage: fault SCRIPT [first] [last]. Opening a state takes tens of thousands of requests that are
+ * all alike; from the first few hundred on, steps are taken (a prime, other phases each time). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static void *allocate(void *ud, void *ptr, size_t osize, size_t nsize) {
   return p;
 }
 
-/* Runs the script once; `opened` tells at which request the state stood open. Returns 0 when it went
- * well, 1 after an error, 2 when the state could not be opened. */
+/* Runs the script once; `opened` tells at which request the state stood open. Returns 0 when it
+ * went well, 1 after an error, 2 when the state could not be opened. */
 static int run(faults *f, const char *script, long *opened, char *message, size_t size) {
   moth_options options = {.alloc = allocate, .alloc_ud = f, .threads = 1};
   lua_State *L = moth_lua_open(&options);
@@ -93,7 +93,8 @@ int main(int argc, char **argv) {
     printf("without any fault: %ld blocks, %lld bytes are left\n", f.blocks, f.bytes);
     return 1;
   }
-  long total = f.count, first = argc > 2 ? atol(argv[2]) : 1, last = argc > 3 ? atol(argv[3]) : total;
+  long total = f.count, first = argc > 2 ? atol(argv[2]) : 1,
+       last = argc > 3 ? atol(argv[3]) : total;
   printf("%ld requests, %ld of them to open the state\n", total, opened);
   for (long n = first; n <= last; n++, tried++) {
     if (argc < 3 && n > 300 && n < opened - 50) n += 96 + n % 7;

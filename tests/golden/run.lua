@@ -2,10 +2,10 @@
 ---
 --- usage: moth tests/golden/run.lua [DIR] [--known FILE] [--only GROUP] [--case TEXT] [-v]
 ---
---- A case fails when it raises, differs, or needs an operation that is not there. FILE lists what is
---- known not to be there, one `name` or `group:id` a line with a reason behind it: a name excuses
---- that the operation is missing, never a wrong result. Nothing is skipped silently: the last lines
---- count what is known and what passed.
+--- A case fails when it raises, differs, or needs an operation that is not there. FILE lists what
+--- is known not to be there, one `name` or `group:id` a line with a reason behind it: a name
+--- excuses that the operation is missing, never a wrong result. Nothing is skipped silently: the
+--- last lines count what is known and what passed.
 local here = arg[0]:match("^(.*)/") or "."
 package.path = here .. "/?.lua;" .. package.path
 

@@ -1,4 +1,5 @@
--- x[key] and x[key] = value: every kind of key against a plain Lua model, then messages and gradients.
+-- x[key] and x[key] = value: every kind of key against a plain Lua model, then messages and
+-- gradients.
 
 local check = require "check"
 local moth = require "moth"
@@ -185,7 +186,8 @@ local function random_key(shape)
   return items
 end
 
--- Keys with "..." must mean the same dims for both sides, so positions after it are rebuilt from the right.
+-- Keys with "..." must mean the same dims for both sides, so positions after it are rebuilt from
+-- the right.
 local function usable(items, shape)
   local used, dots, adv, mask = 0, 0, 0, false
   for _, it in ipairs(items) do

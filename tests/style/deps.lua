@@ -1,6 +1,7 @@
 --- `make check-deps`: who may include whom.
 ---
----     kernels <- runtime core <- runtime/ops <- runtime/graph, io, dist <- lua <- stdlib <- samples
+---     kernels <- runtime core <- runtime/ops <- runtime/graph, io, dist <- lua <- stdlib <-
+---     samples
 ---
 --- tests may use everything, nothing uses tests. runtime/moth.h includes nothing of ours; only lua/
 --- (and C hosts in samples and tests) includes lua.h; the standard library requires moth.* only.

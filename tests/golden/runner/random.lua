@@ -15,7 +15,8 @@ local function statistics(list)
   end
   local mean, squares = sum / n, 0
   for _, v in ipairs(list) do squares = squares + (v - mean) ^ 2 end
-  return { n = n, mean = mean, std = math.sqrt(squares / math.max(n - 1, 1)), min = low, max = high }
+  local std = math.sqrt(squares / math.max(n - 1, 1))
+  return { n = n, mean = mean, std = std, min = low, max = high }
 end
 
 local checks = {}
