@@ -9,6 +9,7 @@ package.path = here .. "/?.lua;" .. package.path
 local moth = require "moth"
 local bench = require "bench"
 
+local python = os.getenv("PYTHON") or "python3"
 local threads, only = 1, nil
 for i = 1, #arg, 2 do
   if arg[i] == "--threads" then threads = math.tointeger(tonumber(arg[i + 1]))
@@ -28,9 +29,9 @@ end
 local function peer()
   local seconds = {}
   if os.getenv("MOTH_BENCH_ALONE") then return seconds end
-  if not shell("python3 -c 'import torch' 2>&1 && echo yes"):find("yes") then return seconds end
-  local text = shell(("%s OMP_NUM_THREADS=%d python3 %s/peer.py %d %s 2>/dev/null"):format(
-    KEEP, threads, here, threads, only and ("'" .. only .. "'") or ""))
+  if not shell(python .. " -c 'import torch' 2>&1 && echo yes"):find("yes") then return seconds end
+  local text = shell(("%s OMP_NUM_THREADS=%d %s %s/peer.py %d %s 2>/dev/null"):format(
+    KEEP, threads, python, here, threads, only and ("'" .. only .. "'") or ""))
   for name, s in text:gmatch("(%S+)\t(%S+)\n") do seconds[name] = tonumber(s) end
   return seconds
 end
