@@ -219,19 +219,40 @@ static void set(lua_State *L, int table, const char *name, bool on) {
   lua_setfield(L, table, name);
 }
 
+/* Words of the language cannot be written behind a dot: x:repeat_(2, 3). */
+static bool reserved(const char *name) {
+  static const char *const words[] = {"and", "end", "for", "in", "not", "or", "repeat"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(name, words[i]) == 0) return true;
+  return false;
+}
+
+/* Registers the function on top of the stack under `name` and pops it. */
+static void add_name(lua_State *L, const tables *t, const mt_opinfo *op, const char *name) {
+  uint32_t flags = op->row->flags;
+  bool shown = !(flags & MT_HIDDEN), function = shown && !(flags & MT_NOFUNC);
+  set(L, t->hidden, name, true);
+  set(L, t->module, name, function);
+  set(L, t->methods, name, function && (flags & MT_METHOD));
+  lua_pop(L, 1);
+}
+
 static void add_op(lua_State *L, const tables *t, const mt_opinfo *op) {
   uint32_t flags = op->row->flags;
   bool shown = !(flags & MT_HIDDEN), function = shown && !(flags & MT_NOFUNC);
   push_op(L, t, op, call);
-  set(L, t->hidden, op->name, true);
-  set(L, t->module, op->name, function);
-  set(L, t->methods, op->name, shown && (flags & MT_METHOD) && !(flags & MT_NOFUNC));
-  lua_pop(L, 1);
-  if (!(flags & MT_INPLACE)) return;
-  push_op(L, t, op, call_inplace);
+  add_name(L, t, op, op->name);
   lua_pushfstring(L, "%s_", op->name);
   const char *name = lua_tostring(L, -1);
-  lua_insert(L, -2);
+  if (reserved(op->name)) {
+    push_op(L, t, op, call);
+    add_name(L, t, op, name);
+  }
+  if (!(flags & MT_INPLACE)) {
+    lua_pop(L, 1);
+    return;
+  }
+  push_op(L, t, op, call_inplace);
   set(L, t->hidden, name, true);
   set(L, t->module, name, function);
   set(L, t->methods, name, shown && (flags & (MT_METHOD | MT_NOFUNC)));

@@ -108,7 +108,7 @@ static void find_mode(lua_State *L, mt_lua *S) {
 void mt_pace_start(lua_State *L, mt_lua *S) {
   if (S->own) {
     lua_gc(L, LUA_GCGEN, 0, 0);
-    S->pace.generational = S->pace.chosen = true;
+    S->pace.generational = true;
     mt_pace_limit(S);
   } else {
     find_mode(L, S);

@@ -80,6 +80,13 @@ check.test("lists of tensors, spread or in a table; lists as results", function(
   end
 end)
 
+check.test("words of Lua as names have an underscore too", function()
+  local x = moth.tensor { 1, 2 }
+  check.equal(x:repeat_(2), { 1, 2, 1, 2 })
+  check.equal(moth["repeat"](x, 2), { 1, 2, 1, 2 })
+  check.equal(moth.arange(1, { ["end"] = 3 }), { 1, 2 })
+end)
+
 check.test("creation takes device and requires_grad", function()
   check.that(moth.ones(2, { requires_grad = true }).requires_grad)
   check.that(moth.ones_like(moth.ones(2), { requires_grad = true }).requires_grad)
