@@ -1,322 +1,305 @@
-/* pad.c - padding and interpolation, composed of selections.
+/* pad.c - padding, and resampling: interpolate, grid_sample, affine_grid.
  *
- * Both are separable: along one dim every result is a selection of positions, or a weighted sum of a
- * few. So a mode is a function from a place in the result to positions and weights; the gradients, of
- * any order, are those of index_select, mul and add. */
+ * Padding and interpolation are linear: the gradient of their gradient is the operation itself. */
 #include <math.h>
 #include <string.h>
 
 #include "rules.h"
 
 #define ANY {MT_ALL, MT_FIRST, MT_COMMON}
-#define FLOAT {MT_REALFLOATS, MT_FIRST, MT_COMMON}
-
-/* ---- selections along a dim ---- */
-
-/* A 1-d int64 tensor for positions of the result; owned by c. */
-static int64_t *new_positions(mt_ctx *c, moth_tensor **t, int64_t n) {
-  *t = MT_DO(c, "empty", mt_ints(&n, 1), mt_i(MT_I64));
-  return *t ? (int64_t *)(void *)(*t)->v.data : NULL;
-}
-static moth_tensor *pick(mt_ctx *c, moth_tensor *x, int dim, moth_tensor *positions) {
-  return MT_DO(c, "index_select", mt_t(x), mt_i(dim), mt_t(positions));
-}
+#define FLOATS {MT_REALFLOATS, MT_FIRST, MT_COMMON}
+#define SAME_FLOATS {MT_REALFLOATS, MT_EQUAL, MT_COMMON}
+#define G b->g[0]
 
 /* ---- pad ---- */
 
-typedef enum mode {
-  REFLECT,
-  REPLICATE,
-  CIRCULAR
-} mode;
+static bool is(const mt_value *v, const char *name) { return strcmp(v->u.s, name) == 0; }
 
-static int64_t padded_from(mode m, int64_t i, int64_t n) {
-  if (m == REPLICATE) return i < 0 ? 0 : i >= n ? n - 1 : i;
-  if (m == CIRCULAR) return ((i % n) + n) % n;
-  if (i < 0) i = -i;
-  return i >= n ? 2 * (n - 1) - i : i;
+/* Whether dim size n can be padded by p on one side. */
+static bool allowed(const char *mode, int64_t n, int64_t p) {
+  if (p <= 0 || strcmp(mode, "constant") == 0) return true;
+  if (strcmp(mode, "reflect") == 0) return p < n;
+  return strcmp(mode, "circular") == 0 ? p <= n : n > 0;
 }
 
-static moth_tensor *pad_dim(mt_ctx *c, moth_tensor *x, int dim, int64_t before, int64_t after,
-                            mode m) {
-  moth_tensor *at;
-  int64_t n = x->v.size[dim], total = n + before + after;
-  int64_t most = m == REFLECT ? n - 1 : m == CIRCULAR ? n : INT64_MAX;
-  if (before > most || after > most || total < 1 || n < 1) {
-    mt_ctx_fail(c, "argument 'pad': %lld and %lld do not fit a dim of size %lld in this mode",
-                (long long)before, (long long)after, (long long)n);
-    return NULL;
+static int shape_pad(mt_call *c) {
+  const mt_view *x = c->inv[0];
+  const mt_value *pad = &c->arg[1];
+  const char *mode = c->arg[2].u.s;
+  if (!is(&c->arg[2], "constant") && !is(&c->arg[2], "reflect") && !is(&c->arg[2], "replicate") &&
+      !is(&c->arg[2], "circular"))
+    return mt_fail(c->rt, MT_ERROR,
+                   "argument 'mode': expected constant, reflect, replicate or circular, got '%s'",
+                   mode);
+  if (pad->n % 2 != 0 || pad->n > 2 * x->ndim)
+    return mt_fail(c->rt, MT_ERROR, "argument 'pad': expected pairs for at most %d dims, got %d numbers",
+                   x->ndim, pad->n);
+  mt_spec_like(&c->out[0], x);
+  c->out[0].strided = false;
+  for (int i = 0; i + 1 < pad->n; i += 2) {
+    int d = x->ndim - 1 - i / 2;
+    int64_t a = pad->u.ints[i], z = pad->u.ints[i + 1], n = x->size[d];
+    if (!allowed(mode, n, a) || !allowed(mode, n, z))
+      return mt_fail(c->rt, MT_ERROR, "argument 'pad': dim %d of size %lld cannot be padded by %lld and %lld in mode '%s'",
+                     d + mt_base(c->rt), (long long)n, (long long)a, (long long)z, mode);
+    c->out[0].size[d] = n + a + z;
+    if (n + a + z < 0 || (a < 0 && -a > n) || (z < 0 && -z > n))
+      return mt_fail(c->rt, MT_ERROR, "argument 'pad': dim %d of size %lld cannot lose so many elements",
+                     d + mt_base(c->rt), (long long)n);
   }
-  int64_t *p = new_positions(c, &at, total);
-  for (int64_t i = 0; p && i < total; i++) p[i] = padded_from(m, i - before, n) + c->index_base;
-  return pick(c, x, dim, at);
+  return mt_shape_numel(x->ndim, c->out[0].size) < 0
+             ? mt_fail(c->rt, MT_ERROR, "the result has too many elements")
+             : MT_OK;
 }
 
-/* Negative amounts crop. */
-static moth_tensor *pad_constant(mt_ctx *c, moth_tensor *x, const mt_value *pad, double value) {
-  int64_t size[MT_MAX_DIM];
-  moth_tensor *inner = x, *y, *window;
-  int n = pad->n / 2;
-  memcpy(size, x->v.size, sizeof size);
-  for (int i = 0; i < n && !c->status; i++) {
-    int dim = x->v.ndim - 1 - i;
-    int64_t a = pad->u.ints[2 * i], z = pad->u.ints[2 * i + 1];
-    int64_t from = a < 0 ? -a : 0, len = size[dim] - from + (z < 0 ? z : 0);
-    size[dim] += a + z;
-    if (size[dim] < 0 || len < 0) {
-      mt_ctx_fail(c, "argument 'pad': dim %d would get size %lld", dim + c->index_base,
-                  (long long)size[dim]);
-      return NULL;
-    }
-    if (a < 0 || z < 0) inner = MT_DO(c, "narrow", mt_t(inner), mt_i(dim), mt_i(from), mt_i(len));
+static void back_pad(mt_back *b) {
+  mt_ctx *c = b->c;
+  const mt_value *pad = &b->arg[1];
+  int64_t crop[2 * MT_MAX_DIM];
+  if (!is(&b->arg[2], "constant")) {
+    mt_grad(b, 0, MT_DO(c, "_pad_back", mt_t(G), *pad, b->arg[2], mt_meta_size(b, 0)));
+    return;
   }
-  y = window = MT_DO(c, "full", mt_ints(size, x->v.ndim), mt_f(value), mt_i(x->v.dtype));
-  for (int i = 0; i < n && !c->status; i++) {
-    int dim = x->v.ndim - 1 - i;
-    int64_t a = pad->u.ints[2 * i];
-    window = MT_DO(c, "narrow", mt_t(window), mt_i(dim), mt_i(a > 0 ? a : 0),
-                   mt_i(inner->v.size[dim]));
-  }
-  MT_DO(c, "copy_", mt_t(window), mt_t(inner));
-  return y;
+  for (int i = 0; i < pad->n; i++) crop[i] = -pad->u.ints[i];
+  mt_grad(b, 0, MT_DO(c, "_pad", mt_t(G), mt_ints(crop, pad->n), mt_s("constant"), mt_i(0)));
+}
+
+static int shape_pad_back(mt_call *c) {
+  mt_spec_set(&c->out[0], c->arg[3].n, c->arg[3].u.ints);
+  return MT_OK;
+}
+static void back_pad_back(mt_back *b) {
+  mt_grad(b, 0, MT_DO(b->c, "_pad", mt_t(G), b->arg[1], b->arg[2], mt_i(0)));
 }
 
 static void compose_pad(mt_ctx *c, const mt_value *arg) {
-  static const char *const names[] = {"reflect", "replicate", "circular"};
-  moth_tensor *x = arg[0].u.t;
-  int n = arg[1].n;
-  if (n % 2 || n / 2 > x->v.ndim) {
-    mt_ctx_fail(c, "argument 'pad': %d amounts do not fit %s (two for each dim, last dim first)", n,
-                mt_tensor_str(x));
-    return;
-  }
-  if (strcmp(arg[2].u.s, "constant") == 0) {
-    mt_return(c, pad_constant(c, x, &arg[1], mt_given(&arg[3]) ? arg[3].u.f : 0));
-    return;
-  }
-  for (int m = 0; m < 3; m++) {
-    if (strcmp(arg[2].u.s, names[m]) != 0) continue;
-    int spatial = x->v.ndim - n / 2;
-    if (spatial < 1 || spatial > 2 || n / 2 > 3 || mt_given(&arg[3])) {
-      mt_ctx_fail(c, "mode '%s' pads the last dims of a batch without a value, got %s", names[m],
-                  mt_tensor_str(x));
-      return;
-    }
-    for (int i = 0; i < n / 2 && !c->status; i++)
-      x = pad_dim(c, x, x->v.ndim - 1 - i, arg[1].u.ints[2 * i], arg[1].u.ints[2 * i + 1], (mode)m);
-    mt_return(c, x);
-    return;
-  }
-  mt_ctx_fail(c, "argument 'mode': expected 'constant', 'reflect', 'replicate' or 'circular', got "
-              "'%.20s'", arg[2].u.s);
+  mt_return(c, MT_DO(c, "_pad", arg[0], arg[1], arg[2], mt_given(&arg[3]) ? arg[3] : mt_i(0)));
 }
 
 /* ---- interpolate ---- */
 
-#define MAX_TAPS 256
+static int shape_interpolate(mt_call *c) {
+  const mt_view *x = c->inv[0];
+  const mt_value *size = &c->arg[1];
+  mt_spec *s = &c->out[0];
+  mt_spec_like(s, x);
+  s->strided = false;
+  for (int d = 0; d < size->n; d++) {
+    int e = x->ndim - size->n + d;
+    if (size->u.ints[d] < 1 || x->size[e] < 1)
+      return mt_fail(c->rt, MT_ERROR, "cannot resample a dim of size %lld to %lld",
+                     (long long)x->size[e], (long long)size->u.ints[d]);
+    s->size[e] = size->u.ints[d];
+  }
+  return MT_OK;
+}
 
-/* How a dim is resampled. */
+static mt_value last_sizes(const mt_back *b, int nd) {
+  return mt_ints(b->meta[0].size + b->meta[0].ndim - nd, nd);
+}
+static void back_interpolate(mt_back *b) {
+  const mt_value *a = b->arg;
+  mt_grad(b, 0, MT_DO(b->c, "_interpolate_back", mt_t(G), last_sizes(b, a[1].n), a[2], a[3], a[4], a[5]));
+}
+static void back_interpolate_back(mt_back *b) {
+  const mt_value *a = b->arg;
+  mt_grad(b, 0, MT_DO(b->c, "_interpolate", mt_t(G), last_sizes(b, a[1].n), a[2], a[3], a[4], a[5]));
+}
+
 typedef struct resample {
-  const char *mode;
-  int64_t in, out;
-  double scale; /* source steps per result step */
-  bool align, antialias;
+  int nd;
+  int64_t size[3];
+  double scale[3];
+  bool scaled; /* scale is what positions are computed with */
 } resample;
 
-typedef struct taps { /* of one result: positions first .. first + n - 1, clamped to the source */
-  int64_t first;
-  int n;
-  double w[MAX_TAPS];
-} taps;
-
-static double cubic(double x, double a) {
-  x = fabs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
-  return 0;
-}
-
-static bool is(const resample *r, const char *name) { return strcmp(r->mode, name) == 0; }
-static bool is_cubic(const resample *r) { return is(r, "bicubic"); }
-
-static void taps_nearest(const resample *r, int64_t i, taps *t) {
-  float s = (float)r->scale;
-  float at = is(r, "nearest") ? (float)i * s : ((float)i + 0.5f) * s;
-  t->first = (int64_t)floorf(at);
-  t->n = 1;
-  t->w[0] = 1;
-}
-
-static void taps_area(const resample *r, int64_t i, taps *t) {
-  int64_t end = ((i + 1) * r->in + r->out - 1) / r->out;
-  t->first = i * r->in / r->out;
-  t->n = (int)(end - t->first);
-  for (int k = 0; k < t->n && k < MAX_TAPS; k++) t->w[k] = 1.0 / t->n;
-}
-
-/* The filter is widened when the result is smaller than the source, and its weights sum to 1. */
-static void taps_antialias(const resample *r, int64_t i, taps *t) {
-  double half = is_cubic(r) ? 2 : 1, wide = r->scale > 1 ? r->scale : 1;
-  double support = half * wide, centre = r->scale * ((double)i + 0.5), sum = 0;
-  int64_t lo = (int64_t)(centre - support + 0.5), hi = (int64_t)(centre + support + 0.5);
-  if (lo < 0) lo = 0;
-  if (hi > r->in) hi = r->in;
-  t->first = lo;
-  t->n = (int)(hi - lo);
-  for (int k = 0; k < t->n && k < MAX_TAPS; k++) {
-    double x = ((double)(lo + k) - centre + 0.5) / wide;
-    t->w[k] = is_cubic(r) ? cubic(x, -0.5) : fabs(x) < 1 ? 1 - fabs(x) : 0;
-    sum += t->w[k];
-  }
-  for (int k = 0; k < t->n && k < MAX_TAPS; k++) t->w[k] /= sum;
-}
-
-static void taps_smooth(const resample *r, int64_t i, taps *t) {
-  double at = r->align ? (double)i * r->scale : r->scale * ((double)i + 0.5) - 0.5;
-  if (!is_cubic(r) && at < 0) at = 0;
-  double low = floor(at), f = at - low;
-  t->first = (int64_t)low - is_cubic(r);
-  t->n = is_cubic(r) ? 4 : 2;
-  for (int k = 0; k < t->n; k++)
-    t->w[k] = is_cubic(r) ? cubic(f + 1 - k, -0.75) : k ? f : 1 - f;
-}
-
-static void taps_at(const resample *r, int64_t i, taps *t) {
-  if (is(r, "nearest") || is(r, "nearest-exact")) taps_nearest(r, i, t);
-  else if (is(r, "area")) taps_area(r, i, t);
-  else if (r->antialias) taps_antialias(r, i, t);
-  else taps_smooth(r, i, t);
-}
-
-static int most_taps(const resample *r) {
-  taps t;
-  int most = 1;
-  for (int64_t i = 0; i < r->out; i++) {
-    taps_at(r, i, &t);
-    if (t.n > most) most = t.n;
-  }
-  return most;
-}
-
-/* Number `k` of the taps of every result: positions, and weights as a column for dim `dim`. */
-static moth_tensor *one_tap(mt_ctx *c, moth_tensor *x, int dim, const resample *r, int k,
-                            bool weighted) {
-  moth_tensor *at, *w;
-  taps t;
-  int64_t size[MT_MAX_DIM];
-  for (int d = 0; d < x->v.ndim; d++) size[d] = d == dim ? r->out : 1;
-  int64_t *p = new_positions(c, &at, r->out);
-  w = MT_DO(c, "empty", mt_ints(size, x->v.ndim), mt_i(MT_F64));
-  for (int64_t i = 0; p && w && i < r->out; i++) {
-    taps_at(r, i, &t);
-    int64_t pos = t.first + (k < t.n ? k : 0);
-    p[i] = (pos < 0 ? 0 : pos >= r->in ? r->in - 1 : pos) + c->index_base;
-    ((double *)(void *)w->v.data)[i] = k < t.n ? t.w[k] : 0;
-  }
-  moth_tensor *y = pick(c, x, dim, at);
-  if (!weighted) return y;
-  return mt_op2(c, "mul", y, MT_DO(c, "to", mt_t(w), mt_i(x->v.dtype)));
-}
-
-static moth_tensor *resample_dim(mt_ctx *c, moth_tensor *x, int dim, const resample *r) {
-  int n = most_taps(r);
-  moth_tensor *sum = NULL;
-  if (n > MAX_TAPS) {
-    mt_ctx_fail(c, "more than %d positions would go into one", MAX_TAPS);
-    return NULL;
-  }
-  for (int k = 0; k < n && !c->status; k++) {
-    moth_tensor *part = one_tap(c, x, dim, r, k, n > 1);
-    sum = sum ? mt_op2(c, "add", sum, part) : part;
-  }
-  return sum;
-}
-
-static bool mode_fits(mt_ctx *c, const mt_value *arg, int spatial) {
-  static const struct {
-    const char *name;
-    int spatial;
-    bool aligns;
-  } modes[] = {{"nearest", 0, false}, {"nearest-exact", 0, false}, {"area", 0, false},
-               {"linear", 1, true},   {"bilinear", 2, true},       {"bicubic", 2, true},
-               {"trilinear", 3, true}};
-  for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-    if (strcmp(arg[3].u.s, modes[i].name) != 0) continue;
-    if (spatial < 1 || spatial > 3 || (modes[i].spatial && modes[i].spatial != spatial))
-      mt_ctx_fail(c, "mode '%s' does not fit %s", modes[i].name, mt_tensor_str(arg[0].u.t));
-    else if (mt_given(&arg[4]) && !modes[i].aligns)
-      mt_ctx_fail(c, "argument 'align_corners': has no meaning in mode '%s'", modes[i].name);
-    else if (arg[6].u.i && modes[i].spatial != 2)
-      mt_ctx_fail(c, "argument 'antialias': only for bilinear and bicubic");
-    return !c->status;
-  }
-  mt_ctx_fail(c, "argument 'mode': unknown mode '%.20s'", arg[3].u.s);
-  return false;
-}
-
-/* Sizes given, or the source's times the factors; and the step between results in the source. */
-static bool plan_dim(mt_ctx *c, const mt_value *arg, int i, int spatial, resample *r) {
-  double factor = 0;
-  if (mt_given(&arg[1])) {
-    if (arg[1].n != 1 && arg[1].n != spatial) {
-      mt_ctx_fail(c, "argument 'size': expected %d sizes, got %d", spatial, arg[1].n);
-      return false;
-    }
-    r->out = arg[1].u.ints[arg[1].n == 1 ? 0 : i];
-  } else {
-    if (arg[2].n != 1 && arg[2].n != spatial) {
-      mt_ctx_fail(c, "argument 'scale_factor': expected %d numbers, got %d", spatial, arg[2].n);
-      return false;
-    }
-    factor = arg[2].u.floats[arg[2].n == 1 ? 0 : i];
-    r->out = (int64_t)floor((double)r->in * factor);
-    if (mt_given(&arg[5]) && arg[5].u.i) factor = 0;
-  }
-  if (r->out < 1 || r->in < 1) {
-    mt_ctx_fail(c, "sizes must be positive, got %lld from %lld", (long long)r->out,
-                (long long)r->in);
+/* Sizes from `size` or `scale_factor`; arg: input, size, scale_factor, mode, align_corners,
+ * recompute_scale_factor, antialias */
+static bool read_sizes(mt_ctx *c, const mt_value *arg, resample *r) {
+  const mt_view *v = &arg[0].u.t->v;
+  const mt_value *size = &arg[1], *scale = &arg[2];
+  r->nd = v->ndim - 2;
+  r->scaled = mt_given(scale) && !(mt_given(&arg[5]) && arg[5].u.i);
+  if (r->nd < 1 || r->nd > 3) {
+    mt_ctx_fail(c, "argument 'input': expected 3 to 5 dims, got %s", mt_tensor_str(arg[0].u.t));
     return false;
   }
-  if (r->align) r->scale = r->out > 1 ? (double)(r->in - 1) / (double)(r->out - 1) : 0;
-  else r->scale = factor > 0 ? 1 / factor : (double)r->in / (double)r->out;
+  if (mt_given(size) == mt_given(scale)) {
+    mt_ctx_fail(c, "expected either size or scale_factor");
+    return false;
+  }
+  int n = mt_given(size) ? size->n : scale->n;
+  if (n != 1 && n != r->nd) {
+    mt_ctx_fail(c, "argument '%s': expected 1 or %d numbers, got %d",
+                mt_given(size) ? "size" : "scale_factor", r->nd, n);
+    return false;
+  }
+  for (int d = 0; d < r->nd; d++) {
+    int i = n == 1 ? 0 : d;
+    double in = (double)v->size[2 + d];
+    r->scale[d] = mt_given(scale) ? scale->u.floats[i] : 0;
+    r->size[d] = mt_given(size) ? size->u.ints[i] : (int64_t)floor(in * r->scale[d]);
+  }
   return true;
 }
 
 static void compose_interpolate(mt_ctx *c, const mt_value *arg) {
-  moth_tensor *x = arg[0].u.t;
-  int spatial = x->v.ndim - 2;
-  if (mt_given(&arg[1]) == mt_given(&arg[2])) {
-    mt_ctx_fail(c, "give either size or scale_factor");
+  static const char *const linear[] = {"linear", "bilinear", "trilinear"};
+  static const char *const adaptive[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d",
+                                         "adaptive_avg_pool3d"};
+  const mt_value *mode = &arg[3];
+  bool align = mt_given(&arg[4]) && arg[4].u.i, antialias = arg[6].u.i != 0;
+  resample r;
+  if (!read_sizes(c, arg, &r)) return;
+  bool line = is(mode, linear[r.nd - 1]), cube = is(mode, "bicubic") && r.nd == 2;
+  bool near = is(mode, "nearest") || is(mode, "nearest-exact");
+  if (!line && !cube && !near && !is(mode, "area")) {
+    mt_ctx_fail(c, "argument 'mode': '%s' is not for %s (expected nearest, nearest-exact, area, %s%s)",
+                mode->u.s, mt_tensor_str(arg[0].u.t), linear[r.nd - 1], r.nd == 2 ? " or bicubic" : "");
     return;
   }
-  if (!mode_fits(c, arg, spatial)) return;
-  for (int i = 0; i < spatial && !c->status; i++) {
-    int dim = i + 2;
-    resample r = {.mode = arg[3].u.s, .in = x->v.size[dim]};
-    r.align = mt_given(&arg[4]) && arg[4].u.i;
-    r.antialias = arg[6].u.i;
-    if (!plan_dim(c, arg, i, spatial, &r)) return;
-    if (r.out != r.in || (r.scale != 1 && !r.align)) x = resample_dim(c, x, dim, &r);
+  if ((align && !line && !cube) || (antialias && !(line && r.nd == 2) && !cube)) {
+    mt_ctx_fail(c, "argument '%s': not for mode '%s'", align ? "align_corners" : "antialias", mode->u.s);
+    return;
   }
-  mt_return(c, x == arg[0].u.t ? mt_op1(c, "clone", x) : x);
+  mt_value size = mt_ints(r.size, r.nd);
+  if (is(mode, "area")) {
+    mt_return(c, MT_DO(c, adaptive[r.nd - 1], arg[0], size));
+    return;
+  }
+  mt_value scales = mt_nil();
+  if (r.scaled) scales = (mt_value){.kind = MT_FLOATS, .n = r.nd, .u.floats = r.scale};
+  mt_return(c, MT_DO(c, "_interpolate", arg[0], size, *mode, mt_b(align), mt_b(antialias), scales));
+}
+
+/* ---- grid_sample ---- */
+
+static int shape_grid(mt_call *c, int first) {
+  const mt_view *x = c->inv[first], *grid = c->inv[first + 1];
+  int nd = x->ndim - 2;
+  bool fits = (nd == 2 || nd == 3) && grid->ndim == nd + 2 && grid->size[nd + 1] == nd &&
+              grid->size[0] == x->size[0];
+  const mt_value *mode = &c->arg[first + 2], *pad = &c->arg[first + 3];
+  if (!fits)
+    return mt_fail(c->rt, MT_ERROR,
+                   "a grid of shape %s does not fit input of shape %s: it has its batch and a last "
+                   "dim with a number for each of 2 or 3 dims",
+                   mt_shape_str(c->rt, grid->ndim, grid->size),
+                   mt_shape_str(c->rt, x->ndim, x->size));
+  for (int d = 2; d < x->ndim; d++)
+    if (x->size[d] == 0) return mt_fail(c->rt, MT_ERROR, "the input has no elements to sample");
+  if (!is(mode, "bilinear") && !is(mode, "nearest") && !(is(mode, "bicubic") && nd == 2))
+    return mt_fail(c->rt, MT_ERROR, "argument 'mode': expected bilinear, nearest or (2 dims) bicubic, got '%s'",
+                   mode->u.s);
+  if (!is(pad, "zeros") && !is(pad, "border") && !is(pad, "reflection"))
+    return mt_fail(c->rt, MT_ERROR, "argument 'padding_mode': expected zeros, border or reflection, got '%s'",
+                   pad->u.s);
+  return MT_OK;
+}
+
+static int shape_grid_sample(mt_call *c) {
+  int status = shape_grid(c, 0), nd = c->inv[0]->ndim - 2;
+  int64_t size[5];
+  if (status) return status;
+  memcpy(size, c->inv[0]->size, 2 * sizeof(int64_t));
+  memcpy(size + 2, c->inv[1]->size + 1, (size_t)nd * sizeof(int64_t));
+  mt_spec_set(&c->out[0], nd + 2, size);
+  return MT_OK;
+}
+
+static void back_grid_sample(mt_back *b) {
+  moth_tensor *gx = MT_DO(b->c, "_grid_sample_back", mt_t(G), b->arg[0], b->arg[1], b->arg[2], b->arg[3],
+                          b->arg[4]);
+  if (b->need[0]) mt_grad(b, 0, gx);
+  if (b->need[1]) mt_grad(b, 1, mt_nth(b->c, 1));
+}
+
+static int shape_grid_back(mt_call *c) {
+  int status = shape_grid(c, 1);
+  mt_spec_set(&c->out[0], c->inv[1]->ndim, c->inv[1]->size);
+  mt_spec_set(&c->out[1], c->inv[2]->ndim, c->inv[2]->size);
+  return status;
+}
+
+static void compose_grid_sample(mt_ctx *c, const mt_value *arg) {
+  bool align = mt_given(&arg[4]) && arg[4].u.i;
+  mt_return(c, MT_DO(c, "_grid_sample", arg[0], arg[1], arg[2], arg[3], mt_b(align)));
+}
+
+/* Coordinates -1 .. 1 of n places: the outer ones at the borders (align) or half a place inside. */
+static moth_tensor *axis(mt_ctx *c, int64_t n, bool align, int dtype) {
+  double end = n < 2 ? 0 : align ? 1 : 1 - 1.0 / (double)n;
+  return MT_DO(c, "linspace", mt_f(-end), mt_f(end), mt_i(n), mt_i(dtype));
+}
+
+/* affine_grid(theta, size, align_corners): every place of the result times the matrices. */
+static void compose_affine_grid(mt_ctx *c, const mt_value *arg) {
+  const mt_view *v = &arg[0].u.t->v;
+  const mt_value *size = &arg[1];
+  int nd = size->n - 2;
+  bool align = mt_given(&arg[2]) && arg[2].u.i;
+  if ((nd != 2 && nd != 3) || v->ndim != 3 || v->size[0] != size->u.ints[0] || v->size[1] != nd ||
+      v->size[2] != nd + 1) {
+    mt_ctx_fail(c, "argument 'theta': shape %s does not fit a size of %d dims",
+                mt_shape_str(c->rt, v->ndim, v->size), size->n);
+    return;
+  }
+  moth_tensor *line[3], *col[4];
+  for (int d = 0; d < nd; d++) line[d] = axis(c, size->u.ints[2 + d], align, v->dtype);
+  if (!MT_DO(c, "meshgrid", mt_ts(line, nd))) return;
+  for (int d = 0; d < nd; d++) col[nd - 1 - d] = mt_nth(c, d); /* the innermost dim comes first */
+  col[nd] = mt_op1(c, "ones_like", col[0]);
+  moth_tensor *places = MT_DO(c, "stack", mt_ts(col, nd + 1), mt_i(nd));
+  int64_t flat[2] = {-1, nd + 1}, full[5];
+  places = MT_DO(c, "reshape", mt_t(places), mt_ints(flat, 2));
+  moth_tensor *y = mt_op2(c, "matmul", places, MT_DO(c, "transpose", arg[0], mt_i(1), mt_i(2)));
+  full[0] = size->u.ints[0];
+  for (int d = 0; d < nd; d++) full[1 + d] = size->u.ints[2 + d];
+  full[nd + 1] = nd;
+  mt_return(c, MT_DO(c, "reshape", mt_t(y), mt_ints(full, nd + 2)));
 }
 
 static const mt_op ops[] = {
-    {.schema = "pad(tensor input, int[] pad, str mode=\"constant\", float? value=nil) -> tensor",
-     .help = "Adds elements around the last dims, last dim first: two amounts a dim. Modes: "
-             "constant, reflect, replicate, circular; negative amounts crop.",
-     .types = ANY,
-     .compose = compose_pad,
-     .onnx = "Pad:13",
-     .sample = "{2,3}; {1,2}"},
+    {.schema = "pad(tensor input, int[] pad, str mode=\"constant\", number? value=nil) -> tensor",
+     .help = "Adds elements at the ends of dims: pairs (before, after) from the last dim on; negative "
+             "ones crop. Modes: constant, reflect, replicate, circular.",
+     .types = ANY, .compose = compose_pad},
+    {.schema = "_pad(tensor x, int[] pad, str mode, number value) -> tensor", .help = "pad.",
+     .types = ANY, .shape = shape_pad, MT_CPU(pad), .backward = back_pad, .onnx = "Pad:13",
+     .flags = MT_HIDDEN},
+    {.schema = "_pad_back(tensor g, int[] pad, str mode, int[] in_size) -> tensor",
+     .help = "The gradient of _pad.", .types = ANY, .shape = shape_pad_back, MT_CPU_S(pad_back),
+     .backward = back_pad_back, .flags = MT_HIDDEN},
     {.schema = "interpolate(tensor input, int[]? size=nil, float[]? scale_factor=nil, str "
                "mode=\"nearest\", bool? align_corners=nil, bool? recompute_scale_factor=nil, bool "
                "antialias=false) -> tensor",
-     .help = "Resamples the dims behind the second. Modes: nearest, nearest-exact, linear, "
-             "bilinear, bicubic, trilinear, area.",
-     .types = FLOAT,
-     .compose = compose_interpolate,
-     .onnx = "Resize:13",
-     .sample = "{1,2,3}; {5}"},
+     .help = "Resamples the last dims to size, or by scale_factor: nearest, nearest-exact, linear, "
+             "bilinear, trilinear, bicubic, area.",
+     .types = FLOATS, .compose = compose_interpolate},
+    {.schema = "_interpolate(tensor x, int[] size, str mode, bool align_corners, bool antialias, "
+               "float[]? scales) -> tensor",
+     .help = "Resampling of the last dims.", .types = FLOATS, .shape = shape_interpolate,
+     MT_CPU_S(interpolate), .backward = back_interpolate, .onnx = "Resize:13",
+     .flags = MT_HIDDEN},
+    {.schema = "_interpolate_back(tensor g, int[] in_size, str mode, bool align_corners, bool "
+               "antialias, float[]? scales) -> tensor",
+     .help = "The gradient of _interpolate.", .types = FLOATS, .shape = shape_interpolate,
+     MT_CPU_S(interpolate_back), .backward = back_interpolate_back, .flags = MT_HIDDEN},
+    {.schema = "grid_sample(tensor input, tensor grid, str mode=\"bilinear\", str "
+               "padding_mode=\"zeros\", bool? align_corners=nil) -> tensor",
+     .help = "The values of images at places given as coordinates from -1 to 1.",
+     .types = SAME_FLOATS, .compose = compose_grid_sample},
+    {.schema = "_grid_sample(tensor x, tensor grid, str mode, str padding_mode, bool align_corners) -> "
+               "tensor",
+     .help = "grid_sample.", .types = SAME_FLOATS, .shape = shape_grid_sample,
+     MT_CPU(grid_sample), .backward = back_grid_sample, .save = MT_IN(0) | MT_IN(1),
+     .onnx = "GridSample:16", .flags = MT_HIDDEN},
+    {.schema = "_grid_sample_back(tensor g, tensor x, tensor grid, str mode, str padding_mode, bool "
+               "align_corners) -> (tensor x, tensor grid)",
+     .help = "The gradients of _grid_sample.", .types = SAME_FLOATS, .shape = shape_grid_back,
+     MT_CPU_S(grid_sample_back), .flags = MT_HIDDEN},
+    {.schema = "affine_grid(tensor theta, int[] size, bool? align_corners=nil) -> tensor",
+     .help = "The places that affine maps theta send the places of a result of that size to.",
+     .types = FLOATS, .compose = compose_affine_grid},
 };
 MT_FAMILY(pad, ops);
