@@ -27,6 +27,10 @@ typedef void (*mt_smcol_fn)(const void *a, int64_t as, const void *b, int64_t bs
 struct mt_softmax_loops {
   mt_smrow_fn row[MT_SM_KINDS];
   mt_smcol_fn col[MT_SM_KINDS];
+  /* For attention: softmax of the first `visible` of n scores, the others get 0. mask, of T, may be
+   * NULL; it is added (additive) or leaves out where it is 0. Nothing left to see: all 0. */
+  void (*masked_row)(const void *x, const void *mask, void *out, int64_t n, int64_t visible,
+                     bool additive);
   /* For cross entropy. The maximum and log(sum(exp(x - maximum))), kept apart: their sum would lose
    * digits where logits are large. */
   void (*stats_row)(const void *x, int64_t n, void *max, void *log_sum);

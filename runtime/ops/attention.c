@@ -1,31 +1,28 @@
-/* attention.c - scaled dot-product attention, composed.
+/* attention.c - scaled dot-product attention: two products around a softmax that knows masks.
  *
- * A query whose keys are all masked gives zeros, with no NaN in any gradient: its scores are
- * replaced before the softmax and its weights after. */
+ * A query whose keys are all masked gives zeros, with no NaN in any gradient. */
 #include <math.h>
 
 #include "rules.h"
 
-/* scores with what the mask leaves out at -inf; bool: true takes part. */
-static moth_tensor *masked(mt_ctx *c, moth_tensor *scores, moth_tensor *mask) {
-  if (mask->v.dtype != MT_BOOL) return mt_op2(c, "add", scores, mask);
-  return MT_DO(c, "where", mt_t(mask), mt_t(scores), mt_f(-INFINITY));
+#define G b->g[0]
+
+/* The mask broadcasts to the scores and is bool or of their dtype. */
+static int shape_masked(mt_call *c) {
+  const mt_view *x = c->inv[0], *mask = c->inv[1];
+  if (mask && !mt_shape_expands(mask, x->ndim, x->size))
+    return mt_fail(c->rt, MT_ERROR, "argument 'attn_mask': %s does not broadcast to %s",
+                   mt_shape_str(c->rt, mask->ndim, mask->size),
+                   mt_shape_str(c->rt, x->ndim, x->size));
+  mt_spec_like(&c->out[0], x);
+  return MT_OK;
 }
 
-static moth_tensor *causal(mt_ctx *c, const moth_tensor *q, const moth_tensor *k) {
-  int64_t size[2] = {q->v.size[q->v.ndim - 2], k->v.size[k->v.ndim - 2]};
-  return mt_op1(c, "tril", MT_DO(c, "ones", mt_ints(size, 2), mt_i(MT_BOOL)));
-}
-
-static moth_tensor *weights_of(mt_ctx *c, moth_tensor *scores, bool may_be_dead) {
-  int64_t last = -1;
-  if (!may_be_dead) return MT_DO(c, "softmax", mt_t(scores), mt_i(-1));
-  moth_tensor *top = MT_DO(c, "amax", mt_t(mt_op1(c, "detach", scores)), mt_ints(&last, 1),
-                           mt_b(true));
-  moth_tensor *dead = mt_op1(c, "isneginf", top);
-  scores = MT_DO(c, "where", mt_t(dead), mt_i(0), mt_t(scores));
-  moth_tensor *w = MT_DO(c, "softmax", mt_t(scores), mt_i(-1));
-  return MT_DO(c, "where", mt_t(dead), mt_i(0), mt_t(w));
+/* A weight of 0 passes no gradient, so masked scores get none. */
+static void back_masked(mt_back *b) {
+  moth_tensor *g = MT_DO(b->c, "_softmax_back", mt_t(G), mt_t(b->out[0]), mt_i(-1));
+  mt_grad(b, 0, g);
+  if (b->need[1]) mt_grad(b, 1, g); /* the engine sums the broadcast dims */
 }
 
 static void compose_attention(mt_ctx *c, const mt_value *arg) {
@@ -44,15 +41,16 @@ static void compose_attention(mt_ctx *c, const mt_value *arg) {
   int64_t width = q->v.size[q->v.ndim - 1];
   double scale = mt_given(&arg[6]) ? arg[6].u.f : 1 / sqrt((double)width);
   moth_tensor *scores = mt_op2(c, "matmul", mt_ops(c, "mul", q, scale), mt_op1(c, "mT", k));
-  if (arg[5].u.i) scores = masked(c, scores, causal(c, q, k));
-  if (mask) scores = masked(c, scores, arg[3].u.t);
-  if (c->status) return;
-  moth_tensor *w = weights_of(c, scores, mask || arg[5].u.i);
+  moth_tensor *w = MT_DO(c, "_masked_softmax", mt_t(scores), arg[3], arg[5]);
   if (dropout > 0) w = MT_DO(c, "dropout", mt_t(w), mt_f(dropout), mt_b(true));
   mt_return(c, mt_op2(c, "matmul", w, v));
 }
 
 static const mt_op ops[] = {
+    {.schema = "_masked_softmax(tensor scores, tensor? mask, bool causal) -> tensor",
+     .help = "softmax along the last dim of what the mask leaves; rows without anything are 0.",
+     .types = {MT_REALFLOATS, MT_FIRST, MT_COMMON}, .shape = shape_masked,
+     MT_CPU_S(masked_softmax), .backward = back_masked, .save = MT_OUT(0), .flags = MT_HIDDEN},
     {.schema = "scaled_dot_product_attention(tensor query, tensor key, tensor value, tensor? "
                "attn_mask=nil, float dropout_p=0.0, bool is_causal=false, *, float? scale=nil) -> "
                "tensor",

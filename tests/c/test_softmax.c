@@ -69,6 +69,33 @@ START_TEST(long_rows_and_many_columns) {
 }
 END_TEST
 
+START_TEST(masked_rows_and_causal_rows) {
+  static const int64_t size[][4] = {{2, 3, 5, 7}, {1, 2, 40, 40}, {3, 1, 4, 6}};
+  for (int i = 0; i < 72; i++) {
+    const int64_t *s = size[i % 3];
+    int64_t small[4] = {i & 8 ? s[0] : 1, i & 4 ? s[1] : 1, s[2], i & 16 ? s[3] : 1};
+    int ndim = 2 + i % 2 * 2, kind = i / 3 % 3; /* no mask, bool, float */
+    mt_dtype d = (mt_dtype)(i % 4);
+    test_seed((uint64_t)i);
+    mt_view *x = test_values(d, 4, s, (test_layout)(i % 3));
+    mt_view *mask = kind == 0 ? NULL
+                              : test_values(kind == 1 ? MT_BOOL : d, ndim, small + 4 - ndim,
+                                            (test_layout)(i / 2 % 3));
+    for (int64_t j = 0; kind == 2 && j < mask->numel; j++)
+      if (test_below(2)) mt_ref_store(mask, j, (mt_num){-INFINITY, 0});
+    mt_view *right = test_like(x, TEST_CONTIGUOUS), *got = test_like(x, (test_layout)(i / 4 % 3));
+    test_call c = {.in = {x, mask}, .out = {right}};
+    c.arg[2] = test_bool(i % 5 < 3);
+    ck_assert_int_eq(test_run(&c, 2, 1, 3, mt_ref_masked_softmax, NULL, NULL), MT_OK);
+    c.out[0] = got;
+    ck_assert_int_eq(test_run(&c, 2, 1, 3, mt_cpu_masked_softmax, mt_cpu_masked_softmax_scratch,
+                              test_threads(2)),
+                     MT_OK);
+    test_close(got, right, epsilon(d) * 4, epsilon(d), "masked_softmax");
+  }
+}
+END_TEST
+
 START_TEST(scalar_and_empty) {
   int64_t empty[3] = {2, 0, 3};
   for (int i = 0; i < 4; i++) {
@@ -117,6 +144,7 @@ Suite *softmax_suite(void) {
   tcase_add_checked_fixture(t, NULL, test_free);
   tcase_add_test(t, every_dtype_dim_and_layout);
   tcase_add_test(t, long_rows_and_many_columns);
+  tcase_add_test(t, masked_rows_and_causal_rows);
   tcase_add_test(t, scalar_and_empty);
   tcase_add_test(t, rows_of_minus_infinity_are_nan);
   suite_add_tcase(s, t);

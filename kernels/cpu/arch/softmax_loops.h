@@ -67,6 +67,24 @@ static void row_log_back(const void *a, const void *b, void *o, int64_t n) {
   IVDEP for (int64_t i = 0; i < n; i++) out[i] = g[i] - EXP(y[i]) * sum;
 }
 
+static void masked_row(const void *xv, const void *mv, void *ov, int64_t n, int64_t visible,
+                       bool additive) {
+  const T *x = xv, *mask = mv;
+  T *out = ov;
+  if (mask && additive)
+    IVDEP for (int64_t i = 0; i < visible; i++) out[i] = x[i] + mask[i];
+  else if (mask)
+    IVDEP for (int64_t i = 0; i < visible; i++) out[i] = mask[i] != 0 ? x[i] : -INFINITY;
+  const T *from = mask ? out : x;
+  T max = visible ? run_best(from, visible, true) : -INFINITY;
+  if (max == -INFINITY) visible = 0;
+  if (visible) {
+    T scale = (T)(1 / row_exp(from, out, visible, max));
+    for (int64_t i = 0; i < visible; i++) out[i] *= scale;
+  }
+  for (int64_t i = visible; i < n; i++) out[i] = 0;
+}
+
 /* ---- Columns ---- */
 
 static void col_max(const T *x, int64_t xs, int64_t n, int64_t cols, T *max) {
@@ -206,6 +224,7 @@ static void prob_col(const void *xv, int64_t xs, void *ov, int64_t os, int64_t n
 const struct mt_softmax_loops MT_ISA_NAME(MT_SMLOOPS) = {
     {row_softmax, row_log_softmax, row_back, row_log_back},
     {col_softmax, col_log_softmax, col_back, col_log_back},
+    masked_row,
     stats_row,
     stats_col,
     prob_row,
