@@ -67,12 +67,11 @@ MT_MATH_FN float mt_scale_f32(float p, float magic) {
 
 /* exp(r) for |r| <= ln(2)/2 and a little more. */
 MT_MATH_FN float mt_exp_small_f32(float r) {
-  float p = 0x1.6ab6bap-10f;
-  p = p * r + 0x1.123d5cp-7f;
-  p = p * r + 0x1.55585ap-5f;
-  p = p * r + 0x1.55548cp-3f;
-  p = p * r + 0x1.fffffcp-2f;
-  return (r * r) * p + r + 1.0f;
+  float s = r * r;
+  float low = 0x1.55548cp-3f * r + 0x1.fffffcp-2f;
+  float high = 0x1.123d5cp-7f * r + 0x1.55585ap-5f;
+  high = 0x1.6ab6bap-10f * s + high;
+  return s * (high * s + low) + r + 1.0f;
 }
 
 /* x = n * ln(2) + r for |x| < 170. Returns r; *magic = MT_ROUND_MAGIC + n. */
@@ -107,13 +106,12 @@ MT_MATH_FN float mt_exp2_f32(float x) {
 
 /* expm1(r) for |r| <= ln(2)/2, good relative to the result. */
 MT_MATH_FN float mt_expm1_small_f32(float r) {
-  float p = 0x1.3b2b94p-13f;
-  p = p * r + 0x1.6d2a86p-10f;
-  p = p * r + 0x1.1155a6p-7f;
-  p = p * r + 0x1.555502p-5f;
-  p = p * r + 0x1.55552cp-3f;
-  p = p * r + 0.5f;
-  return (r * r) * p + r;
+  float s = r * r;
+  float p0 = 0x1.55552cp-3f * r + 0.5f;
+  float p1 = 0x1.1155a6p-7f * r + 0x1.555502p-5f;
+  float p2 = 0x1.3b2b94p-13f * r + 0x1.6d2a86p-10f;
+  p1 = p2 * s + p1;
+  return s * (p1 * s + p0) + r;
 }
 
 /* (exp(x) - 1) / 2 for -26 <= x <= 89: half, because 2^128 is not a float. */
@@ -162,16 +160,13 @@ MT_MATH_FN float mt_log_split_f32(float x, float *e) {
 
 /* log(1 + f) - f for such an f. */
 MT_MATH_FN float mt_log1p_rest_f32(float f) {
-  float s = f * f;
-  float p = 0x1.09a4ccp-4f;
-  p = p * f - 0x1.d6f15p-4f;
-  p = p * f + 0x1.e8395cp-4f;
-  p = p * f - 0x1.fd95cp-4f;
-  p = p * f + 0x1.2335f6p-3f;
-  p = p * f - 0x1.55506cp-3f;
-  p = p * f + 0x1.99a478p-3f;
-  p = p * f - 0x1.000024p-2f;
-  p = p * f + 0x1.555548p-2f;
+  float s = f * f, q = s * s;
+  float p0 = -0x1.000024p-2f * f + 0x1.555548p-2f;
+  float p1 = -0x1.55506cp-3f * f + 0x1.99a478p-3f;
+  float p2 = -0x1.fd95cp-4f * f + 0x1.2335f6p-3f;
+  float p3 = -0x1.d6f15p-4f * f + 0x1.e8395cp-4f;
+  p2 = 0x1.09a4ccp-4f * q + (p3 * s + p2);
+  float p = p2 * q + (p1 * s + p0);
   return (f * s) * p - 0.5f * s;
 }
 
@@ -214,6 +209,18 @@ MT_MATH_FN float mt_log1p_f32(float x) {
   return x > -1.0f ? y : (x == -1.0f ? -INFINITY : NAN);
 }
 
+/* log(1 + exp(-a)) for a >= 0, what log-sum-exp adds to the larger of two: with u = exp(-a) it is
+ * 2 atanh(u / (2 + u)), which is shorter than a logarithm. */
+MT_MATH_FN float mt_log1p_exp_f32(float a) {
+  float magic, c = mt_at_most_f32(a, mt_math_bounds.sigmoid_max);
+  float r = mt_exp_reduce_f32(-c, &magic);
+  float u = mt_scale_f32(mt_exp_small_f32(r), magic);
+  float t = u / (2.0f + u), s = t * t;
+  float p0 = 0x1.99d1cep-2f * s + 0x1.555502p-1f;
+  float p1 = 0x1.1ecbcep-2f * s + 0x1.1ec002p-2f;
+  return (t * s) * (p1 * (s * s) + p0) + 2.0f * t;
+}
+
 /* ---- the error function and the normal distribution ---- */
 
 /* x*x = high + low, high exact or nearest. */
@@ -236,15 +243,13 @@ MT_MATH_FN float mt_normal_tail_f32(float a, float *density, float *magic) {
   float low, high = mt_square_parts_f32(a, &low);
   float e = mt_exp_small_f32(mt_exp_reduce_f32(-0.5f * high, magic) - 0.5f * low);
   float r = 1.0f / (a + 3.53125f), q = (a - 3.53125f) * r;
-  float p = 0x1.bc2afep-12f;
-  p = p * q - 0x1.33068ap-12f;
-  p = p * q - 0x1.b7f418p-9f;
-  p = p * q + 0x1.88d552p-8f;
-  p = p * q + 0x1.4337p-6f;
-  p = p * q - 0x1.ed805cp-4f;
-  p = p * q + 0x1.47fd2ap-2f;
-  p = p * q - 0x1.231b36p-1f;
-  p = p * q + 0x1.7d8ba6p-1f;
+  float s = q * q, s2 = s * s;
+  float p0 = -0x1.231b36p-1f * q + 0x1.7d8ba6p-1f;
+  float p1 = -0x1.ed805cp-4f * q + 0x1.47fd2ap-2f;
+  float p2 = 0x1.88d552p-8f * q + 0x1.4337p-6f;
+  float p3 = -0x1.33068ap-12f * q - 0x1.b7f418p-9f;
+  p2 = 0x1.bc2afep-12f * s2 + (p3 * s + p2);
+  float p = p2 * s2 + (p1 * s + p0);
   *density = e;
   return e * (p * r);
 }

@@ -149,6 +149,7 @@ static inline double mt_pow_f64(double x, double y) { return pow(x, y); }
 static inline double mt_atan2_f64(double y, double x) { return atan2(y, x); }
 static inline double mt_hypot_f64(double x, double y) { return hypot(x, y); }
 static inline double mt_sigmoid_f64(double x) { return 1.0 / (1.0 + exp(-x)); }
+static inline double mt_log1p_exp_f64(double a) { return log1p(exp(-a)); }
 static inline double mt_gelu_f64(double x) {
   return x < -40.0 ? -0.0 : 0.5 * x * erfc(x * -0.70710678118654752440);
 }
