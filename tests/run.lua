@@ -120,7 +120,8 @@ end
 
 function run.ops()
   local command = quote(moth) .. " tests/lua/derived/run.lua"
-  run_all({ { name = "derived from rows", command = command .. (quick and " --quick" or "") } }, 900)
+  if quick then command = command .. " --quick" end
+  run_all({ { name = "derived from rows", command = command } }, 900)
 end
 
 function run.golden()

@@ -41,7 +41,8 @@ check.test("normalize: finite at zero", function()
   check.equal(F.normalize(moth.zeros(3), 2, 1), { 0, 0, 0 })
   local g = gradient(function(x) return F.normalize(x, 2, 1) end, { 0.0, 0.0, 0.0 })
   check.close(g, { 1e12, 1e12, 1e12 }, 1e-9)
-  local h = gradient(function(x) return F.normalize(x, 1, 2) end, { { 0.0, 0.0, 0.0, 0.0, 0.1996 } })
+  local row = { { 0.0, 0.0, 0.0, 0.0, 0.1996 } }
+  local h = gradient(function(x) return F.normalize(x, 1, 2) end, row)
   check.close(h, { { 5.01002, 5.01002, 5.01002, 5.01002, 0 } }, 1e-5)
 end)
 
@@ -120,7 +121,9 @@ check.test("a tensor that overlaps itself is not written", function()
   check.equal(z, { 0 })
 end)
 
-check.test("reading and writing the same memory: as if the input were copied, or an error", function()
+check.test(
+  "reading and writing the same memory: as if the input were copied, or an error",
+  function()
   local x = moth.arange(10000):reshape(100, 100)
   local ok = pcall(function() x:add_(x:t()) end)
   check.equal(x:sum(), ok and 99990000 or 49995000)

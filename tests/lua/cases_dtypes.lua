@@ -90,7 +90,9 @@ check.test("maxima of nothing raise, those of no rows are empty", function()
   check.raises("argmax", function() return moth.zeros(0):argmax(1) end)
 end)
 
-check.test("products with an empty inner dim are zeros, with gradients of the right shapes", function()
+check.test(
+  "products with an empty inner dim are zeros, with gradients of the right shapes",
+  function()
   local a = moth.ones(2, 0):requires_grad_()
   local b = moth.ones(0, 3):requires_grad_()
   local y = a:matmul(b)

@@ -128,7 +128,8 @@ end)
 
 check.test("safetensors: offsets that lie", function()
   local function offsets(text, data)
-    refuses("'w'", '{"w":{"dtype":"F32","shape":[1],"data_offsets":' .. text .. "}}", data or "1234")
+    local header = '{"w":{"dtype":"F32","shape":[1],"data_offsets":' .. text .. "}}"
+    refuses("'w'", header, data or "1234")
   end
   offsets("[-4,0]")
   offsets("[16,8]")

@@ -14,7 +14,9 @@ check.test("softmax of a row of -inf is NaN, of other rows it is not", function(
   check.equal(vector { -inf, -inf }:log_softmax(1), { nan, nan })
 end)
 
-check.test("attention: a query that may look at nothing gets zeros and spoils no gradient", function()
+check.test(
+  "attention: a query that may look at nothing gets zeros and spoils no gradient",
+  function()
   local q = moth.randn(1, 2, 3):requires_grad_()
   local k = moth.randn(1, 2, 3):requires_grad_()
   local v = moth.randn(1, 2, 3):requires_grad_()
@@ -62,7 +64,9 @@ check.test("deviations of one and of no element", function()
   check.equal(one.grad, { nan })
 end)
 
-check.test("remainders and quotients of integers follow the sign of the divisor, as in Lua", function()
+check.test(
+  "remainders and quotients of integers follow the sign of the divisor, as in Lua",
+  function()
   local x = moth.tensor { -1, -2, 5 }
   check.equal(x:remainder(3), { 2, 1, 2 })
   check.equal(x % 3, { 2, 1, 2 })
@@ -74,7 +78,9 @@ check.test("remainders and quotients of integers follow the sign of the divisor,
   check.equal(a:div(b, { rounding_mode = "trunc" }), { -3, -3, 3 })
 end)
 
-check.test("zero remainders have the divisor's sign; quotients are floors of the exact ones", function()
+check.test(
+  "zero remainders have the divisor's sign; quotients are floors of the exact ones",
+  function()
   check.equal(zero_sign(vector { -1.0 }:remainder(1.0)), inf)
   check.equal(zero_sign(vector { 2.0 }:remainder(-1.0)), -inf)
   check.equal(vector { -1e-20 }:remainder(1.0), { 1.0 })
@@ -132,7 +138,9 @@ check.test("class targets outside of the classes raise and say where", function(
   check.raises("1", F.cross_entropy, x, moth.tensor { 1, 0 })
 end)
 
-check.test("cross entropy: ignore_index is a class from 1, negative ones are plain marks", function()
+check.test(
+  "cross entropy: ignore_index is a class from 1, negative ones are plain marks",
+  function()
   local x = moth.randn(3, 3)
   local t = moth.tensor { 1, 3, 2 }
   local each = F.cross_entropy(x, t, { reduction = "none" })

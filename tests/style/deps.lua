@@ -89,7 +89,8 @@ local function check_lua(file)
 end
 
 for _, dir in ipairs { "kernels", "runtime", "lua" } do
-  for _, file in ipairs(files("'" .. dir .. "/*.[ch]' '" .. dir .. "/*.def' '" .. dir .. "/*.cu'")) do
+  local patterns = ("'%s/*.[ch]' '%s/*.def' '%s/*.cu'"):gsub("%%s", dir)
+  for _, file in ipairs(files(patterns)) do
     check_c(file)
   end
 end

@@ -29,7 +29,8 @@ local function is_data(file)
 end
 
 -- Spelt in parts, so that this file passes.
-local unfinished = { "TO" .. "DO", "XX" .. "X", "FIX" .. "ME", "for " .. "now", "place" .. "holder" }
+local unfinished = { "TO" .. "DO", "XX" .. "X", "FIX" .. "ME", "for " .. "now",
+  "place" .. "holder" }
 local outside = { "/ho" .. "me/", "/wo" .. "rk/", "/Us" .. "ers/", "/tm" .. "p/bash" }
 
 local function check_line(file, number, line)
@@ -39,7 +40,9 @@ local function check_line(file, number, line)
   if line:find("\t") then complain(file, number, "a tab") end
   if line:find("%s$") then complain(file, number, "blanks at the end") end
   for _, word in ipairs(unfinished) do
-    if line:find("%f[%w]" .. word .. "%f[%W]") then complain(file, number, "unfinished: " .. word) end
+    if line:find("%f[%w]" .. word .. "%f[%W]") then
+      complain(file, number, "unfinished: " .. word)
+    end
   end
   for _, path in ipairs(outside) do
     if line:find(path, 1, true) then complain(file, number, "a path outside: " .. path) end

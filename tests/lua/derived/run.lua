@@ -16,7 +16,8 @@ for i = 1, #arg do
 end
 
 local order = {
-  "repeats", "strided", "broadcast", "empty", "dtypes", "inplace", "arguments", "gradient", "second",
+  "repeats", "strided", "broadcast", "empty", "dtypes", "inplace", "arguments", "gradient",
+  "second",
 }
 
 -- What a row is excused from, with the reason.
