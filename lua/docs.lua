@@ -12,6 +12,14 @@ local docs = moth._C.docs()
 local out_dir = arg[1]
 local pages = {} -- { {file, title}, ... } for the index
 
+-- Hidden operations that are methods under another name are shown under that name.
+for _, op in ipairs(docs.ops) do
+  if op.method_name then
+    op.name, op.hidden, op.func, op.method, op.inplace = op.method_name, false, false, true, false
+    op.schema = op.schema:gsub("^[%w_]+", op.name)
+  end
+end
+
 local function write(name, lines)
   local path = out_dir .. "/" .. name
   local f = assert(io.open(path, "w"))

@@ -113,22 +113,34 @@ static bool has_function(const mt_opinfo *op) {
   return (op->row->flags & (MT_NOFUNC | MT_HIDDEN)) == 0;
 }
 
-static void push_op(lua_State *L, const mt_opinfo *op) {
+/* A hidden operation that is known as a method, such as x:normal_: "normal_(mean=0.0, ...)". */
+static void add_method_usage(luaL_Buffer *b, const mt_opinfo *op, const char *name) {
+  const char *open = strchr(op->row->schema, '('), *comma = strchr(open, ',');
+  const char *close = strchr(open, ')');
+  const char *rest = comma && comma < close ? comma + 2 : close;
+  luaL_addstring(b, "x:");
+  luaL_addstring(b, name);
+  add_form(b, "(", rest, "", "");
+}
+
+/* `name` is what the function at hand is called, NULL: not known. */
+static void push_op(lua_State *L, const mt_opinfo *op, const char *name) {
   unsigned flags = op->row->flags;
   const char *arguments = op->narg > 1 ? "(...)" : "()";
   luaL_Buffer b;
   luaL_buffinit(L, &b);
-  add_form(&b,
-           has_function(op)    ? "moth."
-           : flags & MT_HIDDEN ? "moth._C."
-                               : "",
-           op->row->schema, "", "");
-  if (flags & MT_METHOD)
-    add_form(&b, "x:", op->name, arguments, "    the same as a method of its first tensor");
-  if (flags & MT_INPLACE) {
-    luaL_addstring(&b, "x:");
-    luaL_addstring(&b, op->name);
-    add_form(&b, "_", arguments, "", "   in place: writes to its first tensor");
+  if ((flags & MT_HIDDEN) && name && name[0] != '_') {
+    add_method_usage(&b, op, name);
+  } else {
+    add_form(&b, has_function(op) ? "moth." : "", flags & MT_HIDDEN ? "moth._C." : "",
+             op->row->schema, "");
+    if (flags & MT_METHOD)
+      add_form(&b, "x:", op->name, arguments, "    the same as a method of its first tensor");
+    if (flags & MT_INPLACE) {
+      luaL_addstring(&b, "x:");
+      luaL_addstring(&b, op->name);
+      add_form(&b, "_", arguments, "", "   in place: writes to its first tensor");
+    }
   }
   luaL_addchar(&b, '\n');
   add_wrapped(&b, op->row->help, 2);
@@ -230,6 +242,17 @@ void mt_help_push_methods(lua_State *L) {
   }
 }
 
+/* The operation behind a function of bind.c, which keeps it as its first upvalue. */
+static const mt_opinfo *op_by_value(lua_State *L, int idx) {
+  const mt_opinfo *op = NULL, *first = mt_op_at(0);
+  if (!lua_iscfunction(L, idx) || !lua_getupvalue(L, idx, 1)) return NULL;
+  if (lua_islightuserdata(L, -1)) op = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  for (int i = 0; op && i < mt_op_count(); i++)
+    if (op == first + i) return op;
+  return NULL;
+}
+
 /* Pushes the key under which moth, the methods or moth._C hold the function at idx. */
 static bool push_name_of(lua_State *L, int idx) {
   int top = lua_gettop(L);
@@ -246,17 +269,16 @@ static bool push_name_of(lua_State *L, int idx) {
 
 static void push_function_help(lua_State *L, int idx, const char *name) {
   const mt_luafn *row = row_by_value(L, idx);
-  const mt_opinfo *op = NULL;
+  const mt_opinfo *op = op_by_value(L, idx);
   int top = lua_gettop(L);
   if (!row && push_name_of(L, idx)) {
     name = lua_tostring(L, -1);
     row = row_by_name(L, name);
-    op = op_by_name(name);
   }
   if (row) {
     push_row(L, row);
   } else if (op) {
-    push_op(L, op);
+    push_op(L, op, name);
   } else {
     mt_describe_function(L, idx, name);
   }
@@ -304,6 +326,17 @@ static bool push_path(lua_State *L, const char *path, bool globals) {
   return false;
 }
 
+static bool push_method(lua_State *L, const char *name) {
+  int top = lua_gettop(L);
+  mt_help_push_methods(L);
+  if (lua_istable(L, -1) && lua_getfield(L, -1, name) != LUA_TNIL) {
+    lua_remove(L, -2);
+    return true;
+  }
+  lua_settop(L, top);
+  return false;
+}
+
 static bool mentions(const mt_opinfo *op, const char *word) {
   return strstr(op->name, word) || strstr(op->row->help, word);
 }
@@ -336,11 +369,11 @@ static void push_name_help(lua_State *L, const char *name) {
   if (strncmp(plain, "Tensor.", 7) == 0) plain += 7;
   const mt_luafn *row = row_by_name(L, plain);
   const mt_opinfo *op = op_by_name(plain);
-  if (op) {
-    push_op(L, op);
-  } else if (row) {
+  if (row) {
     push_row(L, row);
-  } else if (push_path(L, plain, false) || push_path(L, name, true)) {
+  } else if (op) {
+    push_op(L, op, plain);
+  } else if (push_method(L, plain) || push_path(L, plain, false) || push_path(L, name, true)) {
     push_value_help(L, lua_gettop(L), name);
     lua_remove(L, -2);
   } else {
@@ -400,6 +433,20 @@ static void set_traits(lua_State *L, const mt_op *row) {
   lua_setfield(L, -2, "dtypes");
 }
 
+/* A hidden operation may be a method under another name: record.method_name. */
+static void set_method_name(lua_State *L, const mt_opinfo *op) {
+  mt_help_push_methods(L);
+  lua_pushnil(L);
+  while (lua_next(L, -2)) {
+    if (op_by_value(L, lua_gettop(L)) == op) {
+      lua_pushvalue(L, -2);
+      lua_setfield(L, -5, "method_name");
+    }
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+}
+
 /* moth._C.docs(): { ops = {{name, family, schema, help, ...}}, functions = {{...}} } */
 static int docs(lua_State *L) {
   lua_createtable(L, 0, 2);
@@ -417,6 +464,7 @@ static int docs(lua_State *L) {
     set_flag(L, "inplace", (op->row->flags & MT_INPLACE) != 0);
     set_flag(L, "hidden", (op->row->flags & MT_HIDDEN) != 0);
     set_traits(L, op->row);
+    if (op->row->flags & MT_HIDDEN) set_method_name(L, op);
     lua_rawseti(L, -2, i + 1);
   }
   lua_setfield(L, -2, "ops");

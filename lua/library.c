@@ -155,6 +155,15 @@ static int missing(lua_State *L) {
   return 1;
 }
 
+/* moth.autograd.NAME that is written in Lua. */
+static int missing_autograd(lua_State *L) {
+  lua_settop(L, 2);
+  mt_library_require(L, "moth.autograd");
+  lua_settop(L, 2);
+  lua_rawget(L, 1);
+  return 1;
+}
+
 static void add_searcher(lua_State *L) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
   if (lua_getfield(L, -1, "package") != LUA_TTABLE) return;
@@ -176,5 +185,11 @@ void mt_library_open(lua_State *L) {
   lua_pushcfunction(L, missing);
   lua_setfield(L, -2, "__index");
   lua_setmetatable(L, module);
+  if (lua_getfield(L, module, "autograd") == LUA_TTABLE) {
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, missing_autograd);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+  }
   lua_settop(L, module);
 }

@@ -22,7 +22,7 @@ void mt_library_require(lua_State *L, const char *name);
 /* Loads moth.tensor once, which adds methods and functions written in Lua; false: done before. */
 bool mt_library_extend(lua_State *L);
 /* Adds the searcher, and the metatable of the module table on top of the stack, through which
- * moth.nn loads when it is first used. */
+ * moth.nn loads when it is first used; moth.autograd gets its part written in Lua likewise. */
 void mt_library_open(lua_State *L);
 
 #endif
