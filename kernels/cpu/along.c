@@ -193,7 +193,6 @@ void mt_along_run(mt_along *a, void *scratch, int64_t grain) {
     int64_t tasks = a->rest.numel / a->cols * a->ntiles;
     mt_parallel_for(a->k->par, tasks, grain / (a->n * a->tile) + 1, col_tasks, &j);
   } else {
-    if (a->group < 1) a->group = 1;
     int64_t groups = (a->rest.numel + a->group - 1) / a->group;
     mt_parallel_for(a->k->par, groups, grain / (a->n * a->group) + 1, row_tasks, &j);
   }

@@ -45,8 +45,19 @@ typedef struct mt_along {
   bool by_cols;
   int64_t cols, tile, ntiles;
   size_t block;  /* bytes of a worker's buffers */
-  int64_t group; /* so many neighbouring runs go to one worker, in order; 0: 1. Rows only */
+  int64_t group; /* so many neighbouring runs go to one worker, in order. Rows only */
 } mt_along;
+
+/* Begins a description. (It is large: fields are set one by one, not cleared.) */
+static inline void mt_along_begin(mt_along *a, const mt_kargs *k, void *ctx, mt_along_row_fn row,
+                                  mt_along_col_fn col) {
+  a->k = k;
+  a->ctx = ctx;
+  a->row = row;
+  a->col = col;
+  a->nop = 0;
+  a->group = 1;
+}
 
 /* Adds an operand; all have one shape. */
 static inline void mt_along_add(mt_along *a, const mt_view *v, mt_lane lane, bool out) {
@@ -56,8 +67,7 @@ static inline void mt_along_add(mt_along *a, const mt_view *v, mt_lane lane, boo
   o->out = out;
 }
 
-/* Plans the work: bit d of `inner` set: dim d is in the run. k, row, col, ctx and the operands are
- * set. */
+/* Plans the work: bit d of `inner` set: dim d is in the run. The operands are there. */
 void mt_along_plan(mt_along *a, unsigned inner);
 /* Bytes of scratch for a plan; SIZE_MAX on overflow. */
 size_t mt_along_scratch(const mt_along *a);

@@ -33,8 +33,9 @@ typedef struct loss {
   int64_t *class; /* of every sample, 0-based; -1: ignored */
   double *each;   /* loss of every sample; backward: scale of its gradient */
   char *stats;
-  mt_along along;
   void *scratch; /* of the driver */
+  /* From here on large, and set when used. */
+  mt_along along;
 } loss;
 
 static size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -183,13 +184,13 @@ static size_t scratch_of(const loss *p, size_t more) {
 }
 
 static void plan_forward(loss *p, const mt_kargs *k) {
-  memset(p, 0, sizeof *p);
+  memset(p, 0, offsetof(loss, along));
   p->target = k->in[1];
   p->weight = k->in[2];
   p->reduction = k->arg[3].u.s[0];
   lay_out(p, k, k->in[0]);
   p->stats = k->out[1]->data;
-  p->along = (mt_along){.k = k, .ctx = p, .row = forward_row, .col = forward_col};
+  mt_along_begin(&p->along, k, p, forward_row, forward_col);
   mt_along_add(&p->along, k->in[0], p->lane, false);
   mt_along_plan(&p->along, k->in[0]->ndim > 1 ? 2u : 1u);
 }
@@ -256,14 +257,14 @@ static void back_col(void *ctx, char *const *at, const int64_t *step, int64_t ru
 }
 
 static void plan_back(loss *p, const mt_kargs *k) {
-  memset(p, 0, sizeof *p);
+  memset(p, 0, offsetof(loss, along));
   p->g = k->in[0];
   p->target = k->in[2];
   p->weight = k->in[3];
   p->reduction = k->arg[6].u.s[0];
   lay_out(p, k, k->in[1]);
   p->stats = k->in[4]->data;
-  p->along = (mt_along){.k = k, .ctx = p, .row = back_row, .col = back_col};
+  mt_along_begin(&p->along, k, p, back_row, back_col);
   mt_along_add(&p->along, k->in[1], p->lane, false);
   mt_along_add(&p->along, k->out[0], p->lane, true);
   mt_along_plan(&p->along, k->in[1]->ndim > 1 ? 2u : 1u);
@@ -316,7 +317,7 @@ static void drop(loss *p, int64_t i, char *at) {
 }
 
 static void plan_nll(loss *p, const mt_kargs *k, const mt_view *x, int target) {
-  memset(p, 0, sizeof *p);
+  memset(p, 0, offsetof(loss, along));
   p->target = k->in[target];
   p->weight = k->in[target + 1];
   lay_out(p, k, x);

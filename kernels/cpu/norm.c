@@ -59,14 +59,15 @@ typedef struct norm {
   const mt_kargs *k;
   const struct mt_norm_loops *loops;
   mt_lane lane;
-  mt_along along;
-  mt_view split[3];         /* group_norm: the operands with the channel dim cut in two */
   int64_t groups, channels; /* per sample; per group. Layer: 1, n */
   bool by_channel, rms;
   const void *w, *b;
   void *mean, *rstd, *scratch; /* scratch: of the driver */
   double eps;
   char *part; /* backward: layer: dw and db of every chunk; group: see there */
+  /* From here on large, and set when used. */
+  mt_along along;
+  mt_view split[3]; /* group_norm: the operands with the channel dim cut in two */
 } norm;
 
 /* Elements of one channel in a run. */
@@ -119,12 +120,12 @@ static const mt_view *split_channels(norm *p, int i, const mt_view *v, int64_t g
 }
 
 static void begin(norm *p, const mt_kargs *k, mt_along_row_fn row) {
-  memset(p, 0, sizeof *p);
+  memset(p, 0, offsetof(norm, along));
   p->k = k;
   p->lane = mt_lane_of((mt_dtype)k->in[0]->dtype);
   p->loops = k->isa->norm->lane[p->lane];
   p->groups = 1;
-  p->along = (mt_along){.k = k, .ctx = p, .row = row};
+  mt_along_begin(&p->along, k, p, row, NULL);
 }
 
 /* Layer and rms: operands as they are. */

@@ -30,7 +30,6 @@ typedef struct batch {
   const mt_view *x;
   int64_t samples, channels, spatial;
   bool pieces; /* runs are pieces of one channel */
-  mt_along sums, apply;
   void *sums_scratch, *apply_scratch;
   double *mean, *m2, *scale; /* forward: of every channel */
   double (*factor)[3];       /* backward, of every channel: gx = g*f0 + (x - mean)*f1 + f2 */
@@ -38,6 +37,8 @@ typedef struct batch {
   const void *w, *b;
   void *each[4]; /* runs are samples: mean and factors of every element */
   char *part;    /* backward: sums of pieces, or of chunks of samples */
+  /* From here on large, and set when used. */
+  mt_along sums, apply;
 } batch;
 
 static double channel(const batch *p, const void *v, int64_t c, double none) {
@@ -45,7 +46,7 @@ static double channel(const batch *p, const void *v, int64_t c, double none) {
 }
 
 static void begin(batch *p, const mt_kargs *k, const mt_view *x) {
-  memset(p, 0, sizeof *p);
+  memset(p, 0, offsetof(batch, sums));
   p->k = k;
   p->x = x;
   p->lane = mt_lane_of((mt_dtype)x->dtype);
@@ -60,7 +61,7 @@ static void begin(batch *p, const mt_kargs *k, const mt_view *x) {
 /* A run: a piece of one channel, or a whole sample. */
 static void plan_runs(batch *p, mt_along *a, mt_along_row_fn row, int n, const mt_view *const *v,
                       bool writes) {
-  *a = (mt_along){.k = p->k, .ctx = p, .row = row};
+  mt_along_begin(a, p->k, p, row, NULL);
   for (int i = 0; i < n; i++) mt_along_add(a, v[i], p->lane, writes && i == n - 1);
   mt_along_plan(a, p->pieces ? ~3u : ~1u);
 }

@@ -109,7 +109,7 @@ static mt_lane lane_for(mt_dtype in, mt_dtype out) {
 
 static void plan(mt_along *a, const mt_kargs *k, const scan *s) {
   mt_lane lane = lane_for((mt_dtype)k->in[0]->dtype, (mt_dtype)k->out[0]->dtype);
-  *a = (mt_along){.k = k, .row = s->row[lane], .col = s->col[lane]};
+  mt_along_begin(a, k, NULL, s->row[lane], s->col[lane]);
   mt_along_add(a, k->in[0], lane, false);
   mt_along_add(a, k->out[0], lane, true);
   mt_along_plan(a, 1u << MT_KARG_INT(k, 1));
@@ -174,7 +174,7 @@ static void plan_extreme(mt_along *a, extreme *e, const mt_kargs *k, bool max) {
   static const mt_along_row_fn rows[MT_LANES] = {extreme_f32, extreme_f64, extreme_i64};
   mt_lane lane = mt_lane_of((mt_dtype)k->in[0]->dtype);
   *e = (extreme){max, k->index_base};
-  *a = (mt_along){.k = k, .ctx = e, .row = rows[lane]};
+  mt_along_begin(a, k, e, rows[lane], NULL);
   mt_along_add(a, k->in[0], lane, false);
   mt_along_add(a, k->out[0], lane, true);
   mt_along_add(a, k->out[1], MT_LI64, true);

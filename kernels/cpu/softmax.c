@@ -39,7 +39,7 @@ static void plan(mt_along *a, functions *f, const mt_kargs *k, mt_smkind kind, i
   mt_lane lane = mt_lane_of((mt_dtype)k->out[0]->dtype);
   const struct mt_softmax_loops *loops = k->isa->softmax->lane[lane];
   *f = (functions){loops->row[kind], loops->col[kind], k->nin};
-  *a = (mt_along){.k = k, .ctx = f, .row = row, .col = col};
+  mt_along_begin(a, k, f, row, col);
   for (int i = 0; i < k->nin; i++) mt_along_add(a, k->in[i], lane, false);
   mt_along_add(a, k->out[0], lane, true);
   mt_along_plan(a, 1u << dim);
@@ -100,7 +100,7 @@ static void plan_masked(mt_along *a, masked *m, const mt_kargs *k) {
   m->given = mask != NULL;
   m->additive = mask && mask->dtype != MT_BOOL;
   if (k->arg[2].u.i && x->ndim > 1) m->rows = x->size[x->ndim - 2];
-  *a = (mt_along){.k = k, .ctx = m, .row = masked_row};
+  mt_along_begin(a, k, m, masked_row, NULL);
   mt_along_add(a, x, lane, false);
   if (mask) {
     expand(&m->mask, mask, x);

@@ -11,28 +11,11 @@ enum {
   PIECE = 512
 };
 
-static void moments(const void *xv, int64_t n, double *mean, double *m2) {
-  const T *x = xv;
-  T t[PIECE], m = 0;
-  double d = 0, q = 0, sum = 0;
-  for (int64_t i = 0; i < n; i += 4096) sum += run_sum(x + i, n - i < 4096 ? n - i : 4096, false);
-  m = (T)(sum / (double)n);
-  for (int64_t i = 0; i < n; i += PIECE) {
-    int64_t c = n - i < PIECE ? n - i : PIECE;
-    for (int64_t j = 0; j < c; j++) t[j] = x[i + j] - m;
-    d += run_sum(t, c, false);
-    q += run_sum(t, c, true);
-  }
-  *mean = m + d / (double)n; /* what the rounded mean is off by */
-  *m2 = q - d * (d / (double)n);
+static void moments(const void *x, int64_t n, double *mean, double *m2) {
+  run_moments(x, n, mean, m2);
 }
 
-static double squares(const void *xv, int64_t n) {
-  const T *x = xv;
-  double sum = 0;
-  for (int64_t i = 0; i < n; i += 4096) sum += run_sum(x + i, n - i < 4096 ? n - i : 4096, true);
-  return sum;
-}
+static double squares(const void *x, int64_t n) { return run_sum(x, n, true); }
 
 static void scale_vec(const void *xv, void *yv, int64_t n, double mean, double scale,
                       const void *wv, const void *bv) {

@@ -234,28 +234,11 @@ static void col_sumsq(const void *x, int64_t stride, int64_t rows, int64_t cols,
   for (int64_t j = 0; j < cols; j++) add(&acc[j], s[j]);
 }
 
-/* Two passes over a block that is in cache; what the rounded mean is off by is put right. */
-static void row_var(const void *xv, int64_t n, int64_t first, mt_racc *acc) {
-  const T *x = xv;
-  T mean = (T)(run_sum(x, n, false) / (double)n);
-  vec m = vset(mean);
-  wide dw = {{0}, {0}}, qw = {{0}, {0}};
-  double d = 0, q = 0;
-  int64_t i = 0;
+static void row_var(const void *x, int64_t n, int64_t first, mt_racc *acc) {
+  double mean, m2;
   (void)first;
-  for (; i + 4 * W <= n; i += 4 * W) {
-    vec a = vload(x + i) - m, b = vload(x + i + W) - m;
-    vec c = vload(x + i + 2 * W) - m, e = vload(x + i + 3 * W) - m;
-    widen(&dw, (a + b) + (c + e));
-    widen(&qw, (a * a + b * b) + (c * c + e * e));
-  }
-  for (; i < n; i++) {
-    double e = (double)x[i] - mean;
-    d += e;
-    q += e * e;
-  }
-  if (n >= 4 * W) d += vsum(&dw), q += vsum(&qw);
-  mt_racc_var(acc, (double)n, mean + d / (double)n, q - d * (d / (double)n));
+  run_moments(x, n, &mean, &m2);
+  mt_racc_var(acc, (double)n, mean, m2);
 }
 
 static void col_var(const void *xv, int64_t stride, int64_t rows, int64_t cols, int64_t first,

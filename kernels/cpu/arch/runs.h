@@ -152,4 +152,39 @@ INLINE T run_best(const T *x, int64_t n, bool max) {
   return best;
 }
 
+/* ---- Mean and sum of squared distances from it, n >= 1 ---- */
+
+#if MT_RFLOAT
+/* Two passes over data that is in cache; what the rounded mean is off by is put right. */
+INLINE void run_moments(const T *x, int64_t n, double *mean, double *m2) {
+  T rounded = (T)(run_sum(x, n, false) / (double)n);
+  vec m = vset(rounded);
+  wide dw = {{0}, {0}}, qw = {{0}, {0}};
+  double d = 0, q = 0;
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W) {
+    vec a = vload(x + i) - m, b = vload(x + i + W) - m;
+    vec c = vload(x + i + 2 * W) - m, e = vload(x + i + 3 * W) - m;
+    widen(&dw, (a + b) + (c + e));
+    widen(&qw, (a * a + b * b) + (c * c + e * e));
+  }
+  for (; i + W <= n; i += W) {
+    vec a = vload(x + i) - m;
+    widen(&dw, a);
+    widen(&qw, a * a);
+  }
+  for (; i < n; i++) {
+    double e = (double)x[i] - rounded;
+    d += e;
+    q += e * e;
+  }
+  if (n >= W) {
+    d += vsum(&dw);
+    q += vsum(&qw);
+  }
+  *mean = rounded + d / (double)n;
+  *m2 = q - d * (d / (double)n);
+}
+#endif
+
 #endif
