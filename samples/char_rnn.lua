@@ -39,7 +39,7 @@ function Writer:forward(ids, state)
 end
 
 local streams, piece = 32, 32
-local epochs = options.quick and 3 or 12
+local epochs = options.quick and 3 or 8
 local model = Writer(#vocab, options.quick and 64 or 128)
 local optimizer = optim.Adam(model:parameters(), { lr = 5e-3 })
 

@@ -40,7 +40,7 @@ end
 
 local train_set = vision.datasets.MNIST(options.data)
 local test_set = vision.datasets.MNIST(options.data, { train = false })
-local epochs, rate, hidden, goal = 15, 1.5e-3, 512, 0.97
+local epochs, rate, hidden, goal = 15, 1.5e-3, 512, 0.96
 if options.quick then
   epochs, hidden, goal = 2, 128, 0.85
   train_set = data.Subset(train_set, moth.arange(1, 4001):tolist())
