@@ -1,5 +1,5 @@
-/* pool.h - the row loops of pooling. Rows of results are made tap by tap, all columns at once: the
- * source of column i is src[i * stride]. */
+/* pool.h - the row loops of pooling and resampling. Rows of results are made tap by tap, all
+ * columns at once: the source of column i is src[i * stride]. */
 #ifndef MT_CPU_POOL_H
 #define MT_CPU_POOL_H
 
@@ -20,6 +20,9 @@ struct mt_pool_table {
   /* the sum of n neighbours, in an order that depends on n alone */
   float (*sum_f32)(const float *src, int64_t n);
   double (*sum_f64)(const double *src, int64_t n);
+  /* acc[i] += w * src[i] */
+  void (*axpy_f32)(float *acc, const float *src, int64_t n, float w);
+  void (*axpy_f64)(double *acc, const double *src, int64_t n, double w);
 };
 
 #endif

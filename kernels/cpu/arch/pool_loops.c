@@ -68,5 +68,13 @@ SPREAD(double, spread_f64)
 SUM(float, sum_f32)
 SUM(double, sum_f64)
 
+#define AXPY(T, name)                                                        \
+  static void name(T *restrict acc, const T *restrict src, int64_t n, T w) { \
+    for (int64_t i = 0; i < n; i++) acc[i] += w * src[i];                    \
+  }
+AXPY(float, axpy_f32)
+AXPY(double, axpy_f64)
+
 const struct mt_pool_table MT_ISA_NAME(mt_pool_table) = {max_f32,    max_f64,    add_f32, add_f64,
-                                                         spread_f32, spread_f64, sum_f32, sum_f64};
+                                                         spread_f32, spread_f64, sum_f32, sum_f64,
+                                                         axpy_f32,   axpy_f64};
