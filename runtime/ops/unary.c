@@ -93,6 +93,11 @@ static void back_gauss(mt_back *b, double k) {
   mt_grad(b, 0, mt_ops(b->c, "mul", mul(b, G, e), k));
 }
 static void back_erf(mt_back *b) { back_gauss(b, 1.128379167095512574); }
+/* g * sqrt(pi)/2 * exp(y^2) */
+static void back_erfinv(mt_back *b) {
+  moth_tensor *e = mt_op1(b->c, "exp", mul(b, Y, Y));
+  mt_grad(b, 0, mt_ops(b->c, "mul", mul(b, G, e), 0.886226925452758014));
+}
 static void back_erfc(mt_back *b) { back_gauss(b, -1.128379167095512574); }
 static void back_deg2rad(mt_back *b) {
   mt_grad(b, 0, mt_ops(b->c, "mul", G, 0.017453292519943295));
@@ -414,6 +419,9 @@ static const mt_op ops[] = {
      .save = MT_IN(0),
      .sample = "{2,3}",
      .flags = FORM},
+    {.schema = "erfinv(tensor self) -> tensor", .help = "The inverse of erf on -1..1.",
+     .types = REAL_FLOATS, MT_ELEMENTWISE(erfinv), .backward = back_erfinv, .save = MT_OUT(0),
+     .sample = "{2,3}u", .flags = FORM},
     {.schema = "sign(tensor self) -> tensor",
      .help = "-1, 0 or 1.",
      .types = {MT_REALS_B, MT_FIRST, MT_COMMON},
