@@ -3,7 +3,8 @@
 
 #include "rules.h"
 
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
 
 /* The last dim becomes the diagonal of a square of two dims. */
 static void compose_diag_embed(mt_ctx *c, const mt_value *arg) {
@@ -19,8 +20,7 @@ static void compose_diag_embed(mt_ctx *c, const mt_value *arg) {
   if (!c->status && d1 == d2) mt_ctx_fail(c, "dim1 and dim2 must differ");
   if (c->status) return;
   int64_t side = x->v.size[n - 1] + (off < 0 ? -off : off);
-  for (int d = 0, at = 0; d <= n; d++)
-    size[d] = d == d1 || d == d2 ? side : x->v.size[at++];
+  for (int d = 0, at = 0; d <= n; d++) size[d] = d == d1 || d == d2 ? side : x->v.size[at++];
   moth_tensor *y = MT_DO(c, "zeros", mt_ints(size, n + 1), mt_i(x->v.dtype));
   moth_tensor *view = MT_DO(c, "diagonal", mt_t(y), mt_i(off), mt_i(d1), mt_i(d2));
   MT_DO(c, "copy_", mt_t(view), arg[0]);
@@ -88,8 +88,7 @@ static void compose_pad_sequence(mt_ctx *c, const mt_value *arg) {
   size[0] = n;
   size[1] = longest;
   memcpy(size + 2, first->v.size + 1, sizeof(int64_t) * (size_t)(first->v.ndim - 1));
-  moth_tensor *y = MT_DO(c, "full", mt_ints(size, first->v.ndim + 1), arg[2],
-                         mt_i(first->v.dtype));
+  moth_tensor *y = MT_DO(c, "full", mt_ints(size, first->v.ndim + 1), arg[2], mt_i(first->v.dtype));
   for (int i = 0; i < n && !c->status; i++) {
     moth_tensor *t = arg[0].u.tensors[i], *row = MT_DO(c, "select", mt_t(y), mt_i(0), mt_i(i));
     row = MT_DO(c, "narrow", mt_t(row), mt_i(0), mt_i(0), mt_i(t->v.size[0]));
@@ -130,8 +129,9 @@ static const mt_op ops[] = {
      .compose = compose_diff,
      .sample = "{2,4}",
      .flags = MT_METHOD},
-    {.schema = "pad_sequence(tensor[] sequences, bool batch_first=false, float padding_value=0.0) -> "
-               "tensor",
+    {.schema =
+         "pad_sequence(tensor[] sequences, bool batch_first=false, float padding_value=0.0) -> "
+         "tensor",
      .help = "Sequences of different lengths as one tensor (time, batch, ...).",
      .types = ANY,
      .compose = compose_pad_sequence},

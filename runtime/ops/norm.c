@@ -5,7 +5,8 @@
  * written out in differentiable operations (`explicit_grad`). */
 #include "rules.h"
 
-#define FLOAT {MT_REALFLOATS, MT_FIRST, MT_COMMON}
+#define FLOAT \
+  { MT_REALFLOATS, MT_FIRST, MT_COMMON }
 
 #define G b->g[0]
 
@@ -18,9 +19,8 @@ static int check_param(mt_call *c, int arg, int in, int ndim, const int64_t *siz
   bool right = !v || v->ndim == ndim;
   for (int d = 0; v && right && d < ndim; d++) right = v->size[d] == size[d];
   if (right) return MT_OK;
-  return mt_fail(c->rt, MT_ERROR, "argument '%s': expected shape %s, got %s",
-                 c->op->arg[arg].name, mt_shape_str(c->rt, ndim, size),
-                 mt_shape_str(c->rt, v->ndim, v->size));
+  return mt_fail(c->rt, MT_ERROR, "argument '%s': expected shape %s, got %s", c->op->arg[arg].name,
+                 mt_shape_str(c->rt, ndim, size), mt_shape_str(c->rt, v->ndim, v->size));
 }
 
 /* ---- gradients that can be differentiated again ---- */
@@ -90,8 +90,7 @@ static int shape_rows(mt_call *c, int nstats) {
     return mt_fail(c->rt, MT_ERROR,
                    "argument 'normalized_shape': %s are not the last sizes of the input, %s",
                    mt_shape_str(c->rt, n, size), mt_shape_str(c->rt, x->ndim, x->size));
-  for (int in = 1; in < c->nin && !status; in++)
-    status = check_param(c, in + 1, in, n, size);
+  for (int in = 1; in < c->nin && !status; in++) status = check_param(c, in + 1, in, n, size);
   mt_spec_like(&c->out[0], x);
   for (int o = 1; o <= nstats; o++) {
     mt_spec_set(&c->out[o], x->ndim - n, x->size);
@@ -135,8 +134,9 @@ static void back_layer_norm(mt_back *b) {
     explicit_rows(b, false);
     return;
   }
-  mt_grad(b, 0, MT_DO(c, "_layer_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]),
-                      mt_t(b->out[2]), mt_t(b->in[1]), b->arg[1]));
+  mt_grad(b, 0,
+          MT_DO(c, "_layer_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]), mt_t(b->out[2]),
+                mt_t(b->in[1]), b->arg[1]));
   if (b->need[1]) mt_grad(b, 1, mt_nth(c, 1));
   if (b->need[2]) mt_grad(b, 2, mt_nth(c, 2));
 }
@@ -148,8 +148,9 @@ static void back_rms_norm(mt_back *b) {
     explicit_rows(b, true);
     return;
   }
-  mt_grad(b, 0, MT_DO(c, "_rms_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]),
-                      mt_t(b->in[1]), b->arg[1]));
+  mt_grad(b, 0,
+          MT_DO(c, "_rms_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]), mt_t(b->in[1]),
+                b->arg[1]));
   if (b->need[1]) mt_grad(b, 1, mt_nth(c, 1));
 }
 
@@ -181,7 +182,8 @@ static int shape_group(mt_call *c) {
   if (x->ndim == MT_MAX_DIM)
     return mt_fail(c->rt, MT_ERROR, "argument 'input': at most %d dims", MT_MAX_DIM - 1);
   if (groups < 1 || x->size[1] % groups != 0)
-    return mt_fail(c->rt, MT_ERROR, "argument 'num_groups': %lld channels are not %lld equal groups",
+    return mt_fail(c->rt, MT_ERROR,
+                   "argument 'num_groups': %lld channels are not %lld equal groups",
                    (long long)x->size[1], (long long)groups);
   for (int in = 1; in < 3 && !status; in++) status = check_param(c, in + 1, in, 1, &x->size[1]);
   size[0] = x->size[0];
@@ -232,8 +234,9 @@ static void back_group_norm(mt_back *b) {
     explicit_group(b);
     return;
   }
-  mt_grad(b, 0, MT_DO(c, "_group_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]),
-                      mt_t(b->out[2]), mt_t(b->in[1]), b->arg[1]));
+  mt_grad(b, 0,
+          MT_DO(c, "_group_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]), mt_t(b->out[2]),
+                mt_t(b->in[1]), b->arg[1]));
   if (b->need[1]) mt_grad(b, 1, mt_nth(c, 1));
   if (b->need[2]) mt_grad(b, 2, mt_nth(c, 2));
 }
@@ -292,8 +295,9 @@ static void back_batch_norm(mt_back *b) {
     explicit_batch(b);
     return;
   }
-  mt_grad(b, 0, MT_DO(c, "_batch_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]),
-                      mt_t(b->out[2]), mt_t(b->in[3]), b->arg[5]));
+  mt_grad(b, 0,
+          MT_DO(c, "_batch_norm_back", mt_t(G), mt_t(b->in[0]), mt_t(b->out[1]), mt_t(b->out[2]),
+                mt_t(b->in[3]), b->arg[5]));
   if (b->need[3]) mt_grad(b, 3, mt_nth(c, 1));
   if (b->need[4]) mt_grad(b, 4, mt_nth(c, 2));
 }
@@ -316,8 +320,8 @@ static void move_running(mt_ctx *c, const mt_value *running, moth_tensor *now, m
 static void compose_instance_norm(mt_ctx *c, const mt_value *arg) {
   moth_tensor *x = arg[0].u.t;
   if (!arg[5].u.i) {
-    mt_return(c, MT_DO(c, "batch_norm", arg[0], arg[1], arg[2], arg[3], arg[4], mt_b(false),
-                       arg[6], arg[7]));
+    mt_return(c, MT_DO(c, "batch_norm", arg[0], arg[1], arg[2], arg[3], arg[4], mt_b(false), arg[6],
+                       arg[7]));
     return;
   }
   if (x->v.ndim < 3 || x->v.numel == x->v.size[0] * x->v.size[1]) {
@@ -368,75 +372,121 @@ static void compose_local_response_norm(mt_ctx *c, const mt_value *arg) {
 static const mt_op ops[] = {
     {.schema = "layer_norm(tensor input, int[] normalized_shape, tensor? weight=nil, tensor? "
                "bias=nil, float eps=1e-05) -> tensor",
-     .help = "(x - mean) / std over the last dims, times weight, plus bias.", .types = FLOAT,
-     .compose = compose_layer_norm, .onnx = "LayerNormalization:17", .sample = "{2,3}; {3}"},
+     .help = "(x - mean) / std over the last dims, times weight, plus bias.",
+     .types = FLOAT,
+     .compose = compose_layer_norm,
+     .onnx = "LayerNormalization:17",
+     .sample = "{2,3}; {3}"},
     {.schema = "_layer_norm(tensor input, int[] normalized_shape, tensor? weight, tensor? bias, "
                "float eps) -> (tensor output, tensor mean, tensor rstd)",
-     .help = "layer_norm with its statistics.", .types = FLOAT, .shape = shape_layer,
-     MT_CPU_S(layer_norm), .backward = back_layer_norm,
-     .save = MT_IN(0) | MT_IN(1) | MT_OUT(1) | MT_OUT(2), .flags = MT_HIDDEN},
+     .help = "layer_norm with its statistics.",
+     .types = FLOAT,
+     .shape = shape_layer,
+     MT_CPU_S(layer_norm),
+     .backward = back_layer_norm,
+     .save = MT_IN(0) | MT_IN(1) | MT_OUT(1) | MT_OUT(2),
+     .flags = MT_HIDDEN},
     {.schema = "_layer_norm_back(tensor g, tensor input, tensor mean, tensor rstd, tensor? weight, "
                "int[] normalized_shape) -> (tensor gx, tensor gw, tensor gb)",
-     .help = "The gradient of layer_norm.", .types = FLOAT, .shape = shape_layer_back,
-     MT_CPU_S(layer_norm_back), .flags = MT_HIDDEN},
+     .help = "The gradient of layer_norm.",
+     .types = FLOAT,
+     .shape = shape_layer_back,
+     MT_CPU_S(layer_norm_back),
+     .flags = MT_HIDDEN},
     {.schema = "rms_norm(tensor input, int[] normalized_shape, tensor? weight=nil, float? eps=nil) "
                "-> tensor",
-     .help = "x / sqrt(mean(x^2) + eps) over the last dims, times weight.", .types = FLOAT,
-     .compose = compose_rms_norm, .sample = "{2,3}; {3}"},
+     .help = "x / sqrt(mean(x^2) + eps) over the last dims, times weight.",
+     .types = FLOAT,
+     .compose = compose_rms_norm,
+     .sample = "{2,3}; {3}"},
     {.schema = "_rms_norm(tensor input, int[] normalized_shape, tensor? weight, float eps) -> "
                "(tensor output, tensor rstd)",
-     .help = "rms_norm with its statistics.", .types = FLOAT, .shape = shape_rms,
-     MT_CPU_S(rms_norm), .backward = back_rms_norm, .save = MT_IN(0) | MT_IN(1) | MT_OUT(1),
+     .help = "rms_norm with its statistics.",
+     .types = FLOAT,
+     .shape = shape_rms,
+     MT_CPU_S(rms_norm),
+     .backward = back_rms_norm,
+     .save = MT_IN(0) | MT_IN(1) | MT_OUT(1),
      .flags = MT_HIDDEN},
     {.schema = "_rms_norm_back(tensor g, tensor input, tensor rstd, tensor? weight, int[] "
                "normalized_shape) -> (tensor gx, tensor gw)",
-     .help = "The gradient of rms_norm.", .types = FLOAT, .shape = shape_layer_back,
-     MT_CPU_S(rms_norm_back), .flags = MT_HIDDEN},
+     .help = "The gradient of rms_norm.",
+     .types = FLOAT,
+     .shape = shape_layer_back,
+     MT_CPU_S(rms_norm_back),
+     .flags = MT_HIDDEN},
     {.schema = "group_norm(tensor input, int num_groups, tensor? weight=nil, tensor? bias=nil, "
                "float eps=1e-05) -> tensor",
      .help = "(x - mean) / std over groups of channels of one sample, times weight, plus bias.",
-     .types = FLOAT, .compose = compose_group_norm, .sample = "{2,4,3}; 2"},
+     .types = FLOAT,
+     .compose = compose_group_norm,
+     .sample = "{2,4,3}; 2"},
     {.schema = "_group_norm(tensor input, int num_groups, tensor? weight, tensor? bias, float eps) "
                "-> (tensor output, tensor mean, tensor rstd)",
-     .help = "group_norm with its statistics.", .types = FLOAT, .shape = shape_group,
-     MT_CPU_S(group_norm), .backward = back_group_norm,
-     .save = MT_IN(0) | MT_IN(1) | MT_OUT(1) | MT_OUT(2), .flags = MT_HIDDEN},
+     .help = "group_norm with its statistics.",
+     .types = FLOAT,
+     .shape = shape_group,
+     MT_CPU_S(group_norm),
+     .backward = back_group_norm,
+     .save = MT_IN(0) | MT_IN(1) | MT_OUT(1) | MT_OUT(2),
+     .flags = MT_HIDDEN},
     {.schema = "_group_norm_back(tensor g, tensor input, tensor mean, tensor rstd, tensor? weight, "
                "int num_groups) -> (tensor gx, tensor gw, tensor gb)",
-     .help = "The gradient of group_norm.", .types = FLOAT, .shape = shape_channels_back,
-     MT_CPU_S(group_norm_back), .flags = MT_HIDDEN},
-    {.schema = "batch_norm(tensor input, tensor? running_mean=nil, tensor? running_var=nil, tensor? "
-               "weight=nil, tensor? bias=nil, bool training=false, float momentum=0.1, float "
-               "eps=1e-05) -> tensor",
+     .help = "The gradient of group_norm.",
+     .types = FLOAT,
+     .shape = shape_channels_back,
+     MT_CPU_S(group_norm_back),
+     .flags = MT_HIDDEN},
+    {.schema =
+         "batch_norm(tensor input, tensor? running_mean=nil, tensor? running_var=nil, tensor? "
+         "weight=nil, tensor? bias=nil, bool training=false, float momentum=0.1, float "
+         "eps=1e-05) -> tensor",
      .help = "(x - mean) / std per channel, of the batch in training (which moves the running "
              "statistics), else of the running statistics; times weight, plus bias.",
-     .types = FLOAT, .compose = compose_batch_norm, .onnx = "BatchNormalization:15",
+     .types = FLOAT,
+     .compose = compose_batch_norm,
+     .onnx = "BatchNormalization:15",
      .sample = "{4,3}; nil; nil; nil; nil; true"},
     {.schema = "_batch_norm(tensor input, tensor? running_mean, tensor? running_var, tensor? "
                "weight, tensor? bias, bool training, float momentum, float eps) -> (tensor output, "
                "tensor mean, tensor rstd)",
-     .help = "batch_norm with its statistics; running ones are read only.", .types = FLOAT,
-     .shape = shape_batch, MT_CPU_S(batch_norm), .backward = back_batch_norm,
-     .save = MT_IN(0) | MT_IN(3) | MT_OUT(1) | MT_OUT(2), .flags = MT_HIDDEN},
+     .help = "batch_norm with its statistics; running ones are read only.",
+     .types = FLOAT,
+     .shape = shape_batch,
+     MT_CPU_S(batch_norm),
+     .backward = back_batch_norm,
+     .save = MT_IN(0) | MT_IN(3) | MT_OUT(1) | MT_OUT(2),
+     .flags = MT_HIDDEN},
     {.schema = "_batch_norm_train(tensor input, tensor? running_mean, tensor? running_var, tensor? "
                "weight, tensor? bias, bool training, float momentum, float eps) -> (tensor output, "
                "tensor mean, tensor rstd)",
-     .help = "batch_norm with its statistics; moves the running ones.", .types = FLOAT,
-     .shape = shape_batch, MT_CPU_S(batch_norm), .backward = back_batch_norm,
-     .save = MT_IN(0) | MT_IN(3) | MT_OUT(1) | MT_OUT(2), .mutates = MT_IN(1) | MT_IN(2),
+     .help = "batch_norm with its statistics; moves the running ones.",
+     .types = FLOAT,
+     .shape = shape_batch,
+     MT_CPU_S(batch_norm),
+     .backward = back_batch_norm,
+     .save = MT_IN(0) | MT_IN(3) | MT_OUT(1) | MT_OUT(2),
+     .mutates = MT_IN(1) | MT_IN(2),
      .flags = MT_HIDDEN},
     {.schema = "_batch_norm_back(tensor g, tensor input, tensor mean, tensor rstd, tensor? weight, "
                "bool training) -> (tensor gx, tensor gw, tensor gb)",
-     .help = "The gradient of batch_norm.", .types = FLOAT, .shape = shape_channels_back,
-     MT_CPU_S(batch_norm_back), .flags = MT_HIDDEN},
+     .help = "The gradient of batch_norm.",
+     .types = FLOAT,
+     .shape = shape_channels_back,
+     MT_CPU_S(batch_norm_back),
+     .flags = MT_HIDDEN},
     {.schema = "instance_norm(tensor input, tensor? running_mean=nil, tensor? running_var=nil, "
                "tensor? weight=nil, tensor? bias=nil, bool use_input_stats=true, float "
                "momentum=0.1, float eps=1e-05) -> tensor",
      .help = "(x - mean) / std per channel of one sample, times weight, plus bias.",
-     .types = FLOAT, .compose = compose_instance_norm, .sample = "{2,3,4}"},
+     .types = FLOAT,
+     .compose = compose_instance_norm,
+     .sample = "{2,3,4}"},
     {.schema = "local_response_norm(tensor input, int size, float alpha=0.0001, float beta=0.75, "
                "float k=1.0) -> tensor",
      .help = "x / (k + alpha * mean of squares over `size` neighbouring channels) ^ beta.",
-     .types = FLOAT, .compose = compose_local_response_norm, .sample = "{2,4,3}; 2"},
+     .types = FLOAT,
+     .compose = compose_local_response_norm,
+     .sample = "{2,4,3}; 2"},
 };
 MT_FAMILY(norm, ops);

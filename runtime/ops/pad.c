@@ -6,9 +6,12 @@
 
 #include "rules.h"
 
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
-#define FLOATS {MT_REALFLOATS, MT_FIRST, MT_COMMON}
-#define SAME_FLOATS {MT_REALFLOATS, MT_EQUAL, MT_COMMON}
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
+#define FLOATS \
+  { MT_REALFLOATS, MT_FIRST, MT_COMMON }
+#define SAME_FLOATS \
+  { MT_REALFLOATS, MT_EQUAL, MT_COMMON }
 #define G b->g[0]
 
 /* ---- pad ---- */
@@ -32,19 +35,23 @@ static int shape_pad(mt_call *c) {
                    "argument 'mode': expected constant, reflect, replicate or circular, got '%s'",
                    mode);
   if (pad->n % 2 != 0 || pad->n > 2 * x->ndim)
-    return mt_fail(c->rt, MT_ERROR, "argument 'pad': expected pairs for at most %d dims, got %d numbers",
-                   x->ndim, pad->n);
+    return mt_fail(c->rt, MT_ERROR,
+                   "argument 'pad': expected pairs for at most %d dims, got %d numbers", x->ndim,
+                   pad->n);
   mt_spec_like(&c->out[0], x);
   c->out[0].strided = false;
   for (int i = 0; i + 1 < pad->n; i += 2) {
     int d = x->ndim - 1 - i / 2;
     int64_t a = pad->u.ints[i], z = pad->u.ints[i + 1], n = x->size[d];
     if (!allowed(mode, n, a) || !allowed(mode, n, z))
-      return mt_fail(c->rt, MT_ERROR, "argument 'pad': dim %d of size %lld cannot be padded by %lld and %lld in mode '%s'",
-                     d + mt_base(c->rt), (long long)n, (long long)a, (long long)z, mode);
+      return mt_fail(
+          c->rt, MT_ERROR,
+          "argument 'pad': dim %d of size %lld cannot be padded by %lld and %lld in mode '%s'",
+          d + mt_base(c->rt), (long long)n, (long long)a, (long long)z, mode);
     c->out[0].size[d] = n + a + z;
     if (n + a + z < 0 || (a < 0 && -a > n) || (z < 0 && -z > n))
-      return mt_fail(c->rt, MT_ERROR, "argument 'pad': dim %d of size %lld cannot lose so many elements",
+      return mt_fail(c->rt, MT_ERROR,
+                     "argument 'pad': dim %d of size %lld cannot lose so many elements",
                      d + mt_base(c->rt), (long long)n);
   }
   return mt_shape_numel(x->ndim, c->out[0].size) < 0
@@ -99,11 +106,13 @@ static mt_value last_sizes(const mt_back *b, int nd) {
 }
 static void back_interpolate(mt_back *b) {
   const mt_value *a = b->arg;
-  mt_grad(b, 0, MT_DO(b->c, "_interpolate_back", mt_t(G), last_sizes(b, a[1].n), a[2], a[3], a[4], a[5]));
+  mt_grad(b, 0,
+          MT_DO(b->c, "_interpolate_back", mt_t(G), last_sizes(b, a[1].n), a[2], a[3], a[4], a[5]));
 }
 static void back_interpolate_back(mt_back *b) {
   const mt_value *a = b->arg;
-  mt_grad(b, 0, MT_DO(b->c, "_interpolate", mt_t(G), last_sizes(b, a[1].n), a[2], a[3], a[4], a[5]));
+  mt_grad(b, 0,
+          MT_DO(b->c, "_interpolate", mt_t(G), last_sizes(b, a[1].n), a[2], a[3], a[4], a[5]));
 }
 
 typedef struct resample {
@@ -154,12 +163,14 @@ static void compose_interpolate(mt_ctx *c, const mt_value *arg) {
   bool line = is(mode, linear[r.nd - 1]), cube = is(mode, "bicubic") && r.nd == 2;
   bool near = is(mode, "nearest") || is(mode, "nearest-exact");
   if (!line && !cube && !near && !is(mode, "area")) {
-    mt_ctx_fail(c, "argument 'mode': '%s' is not for %s (expected nearest, nearest-exact, area, %s%s)",
-                mode->u.s, mt_tensor_str(arg[0].u.t), linear[r.nd - 1], r.nd == 2 ? " or bicubic" : "");
+    mt_ctx_fail(
+        c, "argument 'mode': '%s' is not for %s (expected nearest, nearest-exact, area, %s%s)",
+        mode->u.s, mt_tensor_str(arg[0].u.t), linear[r.nd - 1], r.nd == 2 ? " or bicubic" : "");
     return;
   }
   if ((align && !line && !cube) || (antialias && !(line && r.nd == 2) && !cube)) {
-    mt_ctx_fail(c, "argument '%s': not for mode '%s'", align ? "align_corners" : "antialias", mode->u.s);
+    mt_ctx_fail(c, "argument '%s': not for mode '%s'", align ? "align_corners" : "antialias",
+                mode->u.s);
     return;
   }
   mt_value size = mt_ints(r.size, r.nd);
@@ -189,10 +200,12 @@ static int shape_grid(mt_call *c, int first) {
   for (int d = 2; d < x->ndim; d++)
     if (x->size[d] == 0) return mt_fail(c->rt, MT_ERROR, "the input has no elements to sample");
   if (!is(mode, "bilinear") && !is(mode, "nearest") && !(is(mode, "bicubic") && nd == 2))
-    return mt_fail(c->rt, MT_ERROR, "argument 'mode': expected bilinear, nearest or (2 dims) bicubic, got '%s'",
+    return mt_fail(c->rt, MT_ERROR,
+                   "argument 'mode': expected bilinear, nearest or (2 dims) bicubic, got '%s'",
                    mode->u.s);
   if (!is(pad, "zeros") && !is(pad, "border") && !is(pad, "reflection"))
-    return mt_fail(c->rt, MT_ERROR, "argument 'padding_mode': expected zeros, border or reflection, got '%s'",
+    return mt_fail(c->rt, MT_ERROR,
+                   "argument 'padding_mode': expected zeros, border or reflection, got '%s'",
                    pad->u.s);
   return MT_OK;
 }
@@ -208,8 +221,8 @@ static int shape_grid_sample(mt_call *c) {
 }
 
 static void back_grid_sample(mt_back *b) {
-  moth_tensor *gx = MT_DO(b->c, "_grid_sample_back", mt_t(G), b->arg[0], b->arg[1], b->arg[2], b->arg[3],
-                          b->arg[4]);
+  moth_tensor *gx = MT_DO(b->c, "_grid_sample_back", mt_t(G), b->arg[0], b->arg[1], b->arg[2],
+                          b->arg[3], b->arg[4]);
   if (b->need[0]) mt_grad(b, 0, gx);
   if (b->need[1]) mt_grad(b, 1, mt_nth(b->c, 1));
 }
@@ -261,45 +274,77 @@ static void compose_affine_grid(mt_ctx *c, const mt_value *arg) {
 
 static const mt_op ops[] = {
     {.schema = "pad(tensor input, int[] pad, str mode=\"constant\", number? value=nil) -> tensor",
-     .help = "Adds elements at the ends of dims: pairs (before, after) from the last dim on; negative "
-             "ones crop. Modes: constant, reflect, replicate, circular.",
-     .types = ANY, .compose = compose_pad},
-    {.schema = "_pad(tensor x, int[] pad, str mode, number value) -> tensor", .help = "pad.",
-     .types = ANY, .shape = shape_pad, MT_CPU(pad), .backward = back_pad, .onnx = "Pad:13",
+     .help =
+         "Adds elements at the ends of dims: pairs (before, after) from the last dim on; negative "
+         "ones crop. Modes: constant, reflect, replicate, circular.",
+     .types = ANY,
+     .compose = compose_pad},
+    {.schema = "_pad(tensor x, int[] pad, str mode, number value) -> tensor",
+     .help = "pad.",
+     .types = ANY,
+     .shape = shape_pad,
+     MT_CPU(pad),
+     .backward = back_pad,
+     .onnx = "Pad:13",
      .flags = MT_HIDDEN},
     {.schema = "_pad_back(tensor g, int[] pad, str mode, int[] in_size) -> tensor",
-     .help = "The gradient of _pad.", .types = ANY, .shape = shape_pad_back, MT_CPU_S(pad_back),
-     .backward = back_pad_back, .flags = MT_HIDDEN},
+     .help = "The gradient of _pad.",
+     .types = ANY,
+     .shape = shape_pad_back,
+     MT_CPU_S(pad_back),
+     .backward = back_pad_back,
+     .flags = MT_HIDDEN},
     {.schema = "interpolate(tensor input, int[]? size=nil, float[]? scale_factor=nil, str "
                "mode=\"nearest\", bool? align_corners=nil, bool? recompute_scale_factor=nil, bool "
                "antialias=false) -> tensor",
      .help = "Resamples the last dims to size, or by scale_factor: nearest, nearest-exact, linear, "
              "bilinear, trilinear, bicubic, area.",
-     .types = FLOATS, .compose = compose_interpolate},
+     .types = FLOATS,
+     .compose = compose_interpolate},
     {.schema = "_interpolate(tensor x, int[] size, str mode, bool align_corners, bool antialias, "
                "float[]? scales) -> tensor",
-     .help = "Resampling of the last dims.", .types = FLOATS, .shape = shape_interpolate,
-     MT_CPU_S(interpolate), .backward = back_interpolate, .onnx = "Resize:13",
+     .help = "Resampling of the last dims.",
+     .types = FLOATS,
+     .shape = shape_interpolate,
+     MT_CPU_S(interpolate),
+     .backward = back_interpolate,
+     .onnx = "Resize:13",
      .flags = MT_HIDDEN},
     {.schema = "_interpolate_back(tensor g, int[] in_size, str mode, bool align_corners, bool "
                "antialias, float[]? scales) -> tensor",
-     .help = "The gradient of _interpolate.", .types = FLOATS, .shape = shape_interpolate,
-     MT_CPU_S(interpolate_back), .backward = back_interpolate_back, .flags = MT_HIDDEN},
+     .help = "The gradient of _interpolate.",
+     .types = FLOATS,
+     .shape = shape_interpolate,
+     MT_CPU_S(interpolate_back),
+     .backward = back_interpolate_back,
+     .flags = MT_HIDDEN},
     {.schema = "grid_sample(tensor input, tensor grid, str mode=\"bilinear\", str "
                "padding_mode=\"zeros\", bool? align_corners=nil) -> tensor",
      .help = "The values of images at places given as coordinates from -1 to 1.",
-     .types = SAME_FLOATS, .compose = compose_grid_sample},
-    {.schema = "_grid_sample(tensor x, tensor grid, str mode, str padding_mode, bool align_corners) -> "
-               "tensor",
-     .help = "grid_sample.", .types = SAME_FLOATS, .shape = shape_grid_sample,
-     MT_CPU(grid_sample), .backward = back_grid_sample, .save = MT_IN(0) | MT_IN(1),
-     .onnx = "GridSample:16", .flags = MT_HIDDEN},
-    {.schema = "_grid_sample_back(tensor g, tensor x, tensor grid, str mode, str padding_mode, bool "
-               "align_corners) -> (tensor x, tensor grid)",
-     .help = "The gradients of _grid_sample.", .types = SAME_FLOATS, .shape = shape_grid_back,
-     MT_CPU_S(grid_sample_back), .flags = MT_HIDDEN},
+     .types = SAME_FLOATS,
+     .compose = compose_grid_sample},
+    {.schema =
+         "_grid_sample(tensor x, tensor grid, str mode, str padding_mode, bool align_corners) -> "
+         "tensor",
+     .help = "grid_sample.",
+     .types = SAME_FLOATS,
+     .shape = shape_grid_sample,
+     MT_CPU(grid_sample),
+     .backward = back_grid_sample,
+     .save = MT_IN(0) | MT_IN(1),
+     .onnx = "GridSample:16",
+     .flags = MT_HIDDEN},
+    {.schema =
+         "_grid_sample_back(tensor g, tensor x, tensor grid, str mode, str padding_mode, bool "
+         "align_corners) -> (tensor x, tensor grid)",
+     .help = "The gradients of _grid_sample.",
+     .types = SAME_FLOATS,
+     .shape = shape_grid_back,
+     MT_CPU_S(grid_sample_back),
+     .flags = MT_HIDDEN},
     {.schema = "affine_grid(tensor theta, int[] size, bool? align_corners=nil) -> tensor",
      .help = "The places that affine maps theta send the places of a result of that size to.",
-     .types = FLOATS, .compose = compose_affine_grid},
+     .types = FLOATS,
+     .compose = compose_affine_grid},
 };
 MT_FAMILY(pad, ops);

@@ -1,13 +1,14 @@
 /* pool.c - pooling: maximum, average, adaptive, power average, and back from positions.
  *
  * The public operations for 1, 2 and 3 dims share hidden ones that take lists. Positions count the
- * elements of a plane in row-major order. The gradient of every one is linear, so its own gradient is
- * the pooling again (averages) or reading at the positions (maxima). */
+ * elements of a plane in row-major order. The gradient of every one is linear, so its own gradient
+ * is the pooling again (averages) or reading at the positions (maxima). */
 #include <string.h>
 
 #include "rules.h"
 
-#define FLOATS {MT_REALFLOATS, MT_FIRST, MT_COMMON}
+#define FLOATS \
+  { MT_REALFLOATS, MT_FIRST, MT_COMMON }
 #define G b->g[0]
 
 /* ---- shapes ---- */
@@ -59,8 +60,8 @@ static int listed(mt_call *c, int j) {
   int status = begin(c, size->n), lead = c->inv[0]->ndim - size->n;
   for (int d = 0; d < size->n && !status; d++) {
     if (size->u.ints[d] < 1)
-      status = mt_fail(c->rt, MT_ERROR, "argument '%s': expected positive sizes",
-                       c->op->arg[j].name);
+      status =
+          mt_fail(c->rt, MT_ERROR, "argument '%s': expected positive sizes", c->op->arg[j].name);
     c->out[0].size[lead + d] = size->u.ints[d];
   }
   return status;
@@ -83,8 +84,8 @@ static int shape_max(mt_call *c) {
 }
 static void back_max(mt_back *b) {
   if (G)
-    mt_grad(b, 0, MT_DO(b->c, "_max_pool_back", mt_t(G), mt_t(b->out[1]),
-                        last_sizes(b, b->arg[1].n)));
+    mt_grad(b, 0,
+            MT_DO(b->c, "_max_pool_back", mt_t(G), mt_t(b->out[1]), last_sizes(b, b->arg[1].n)));
 }
 static int shape_adaptive_max(mt_call *c) { return with_positions(c, listed(c, 1)); }
 
@@ -118,8 +119,8 @@ static mt_value or_else(const mt_value *v, mt_value other) { return mt_given(v) 
 
 /* arg: input, kernel, stride, padding, dilation, ceil_mode, return_indices */
 static void compose_max(mt_ctx *c, const mt_value *arg) {
-  mt_return(c, MT_DO(c, "_max_pool", arg[0], arg[1], or_else(&arg[2], arg[1]), arg[3], arg[4],
-                     arg[5]));
+  mt_return(
+      c, MT_DO(c, "_max_pool", arg[0], arg[1], or_else(&arg[2], arg[1]), arg[3], arg[4], arg[5]));
   if (arg[6].u.i) mt_return(c, mt_nth(c, 1));
 }
 
@@ -172,8 +173,9 @@ static int shape_avg(mt_call *c) {
 }
 static void back_avg(mt_back *b) {
   const mt_value *a = b->arg;
-  mt_grad(b, 0, MT_DO(b->c, "_avg_pool_back", mt_t(G), last_sizes(b, a[1].n), a[1], a[2], a[3], a[4],
-                      a[5], a[6]));
+  mt_grad(b, 0,
+          MT_DO(b->c, "_avg_pool_back", mt_t(G), last_sizes(b, a[1].n), a[1], a[2], a[3], a[4],
+                a[5], a[6]));
 }
 static int shape_back(mt_call *c) { return listed(c, 1); }
 static void back_avg_back(mt_back *b) {
@@ -207,91 +209,154 @@ static void compose_lp(mt_ctx *c, const mt_value *arg) {
   int nd = arg[2].n;
   for (int d = 0; d < nd; d++) n *= (double)arg[2].u.ints[d];
   moth_tensor *y = MT_DO(c, "pow", arg[0], arg[1]);
-  y = MT_DO(c, "_avg_pool", mt_t(y), arg[2], or_else(&arg[3], arg[2]), mt_ints(zero, nd), mt_b(true),
-            mt_nil(), arg[4]);
+  y = MT_DO(c, "_avg_pool", mt_t(y), arg[2], or_else(&arg[3], arg[2]), mt_ints(zero, nd),
+            mt_b(true), mt_nil(), arg[4]);
   y = mt_op2(c, "mul", mt_op1(c, "sign", y), mt_op1(c, "relu", mt_op1(c, "abs", y)));
   mt_return(c, mt_ops(c, "pow", mt_ops(c, "mul", y, n), 1 / p));
 }
 
 #define MAX_POOL(n)                                                                             \
-  {.schema = "max_pool" #n "d(tensor input, int[" #n "] kernel_size, int[" #n                   \
-             "]? stride=nil, int[" #n "] padding=0, int[" #n "] dilation=1, bool "               \
-             "ceil_mode=false, bool return_indices=false) -> (tensor output, index indices)",   \
-   .help = "The largest element of each window; padding never counts. Positions count the plane.", \
-   .types = FLOATS, .compose = compose_max}
-#define ADAPTIVE_MAX_POOL(n)                                                                    \
-  {.schema = "adaptive_max_pool" #n "d(tensor input, int[" #n                                   \
-             "] output_size, bool return_indices=false) -> (tensor output, index indices)",     \
-   .help = "Maxima of windows that cut the input into output_size parts; -1 keeps a size.",     \
-   .types = FLOATS, .compose = compose_adaptive_max}
-#define ADAPTIVE_AVG_POOL(n)                                                                    \
-  {.schema = "adaptive_avg_pool" #n "d(tensor input, int[" #n "] output_size) -> tensor",       \
-   .help = "Means of windows that cut the input into output_size parts; -1 keeps a size.",      \
-   .types = FLOATS, .compose = compose_adaptive_avg}
+  {                                                                                             \
+    .schema = "max_pool" #n "d(tensor input, int[" #n "] kernel_size, int[" #n                  \
+              "]? stride=nil, int[" #n "] padding=0, int[" #n                                   \
+              "] dilation=1, bool "                                                             \
+              "ceil_mode=false, bool return_indices=false) -> (tensor output, index indices)",  \
+    .help =                                                                                     \
+        "The largest element of each window; padding never counts. Positions count the plane.", \
+    .types = FLOATS, .compose = compose_max                                                     \
+  }
+#define ADAPTIVE_MAX_POOL(n)                                                                 \
+  {                                                                                          \
+    .schema = "adaptive_max_pool" #n "d(tensor input, int[" #n                               \
+              "] output_size, bool return_indices=false) -> (tensor output, index indices)", \
+    .help = "Maxima of windows that cut the input into output_size parts; -1 keeps a size.", \
+    .types = FLOATS, .compose = compose_adaptive_max                                         \
+  }
+#define ADAPTIVE_AVG_POOL(n)                                                                \
+  {                                                                                         \
+    .schema = "adaptive_avg_pool" #n "d(tensor input, int[" #n "] output_size) -> tensor",  \
+    .help = "Means of windows that cut the input into output_size parts; -1 keeps a size.", \
+    .types = FLOATS, .compose = compose_adaptive_avg                                        \
+  }
 #define MAX_UNPOOL(n)                                                                           \
-  {.schema = "max_unpool" #n "d(tensor input, index indices, int[" #n "] kernel_size, int[" #n   \
-             "]? stride=nil, int[" #n "] padding=0, int[]? output_size=nil) -> tensor",         \
-   .help = "Zeros with the elements of input at the positions that maximum pooling reported.",  \
-   .types = FLOATS, .compose = compose_unpool}
+  {                                                                                             \
+    .schema = "max_unpool" #n "d(tensor input, index indices, int[" #n "] kernel_size, int[" #n \
+              "]? stride=nil, int[" #n "] padding=0, int[]? output_size=nil) -> tensor",        \
+    .help = "Zeros with the elements of input at the positions that maximum pooling reported.", \
+    .types = FLOATS, .compose = compose_unpool                                                  \
+  }
 
 static const mt_op ops[] = {
     MAX_POOL(1),
     MAX_POOL(2),
     MAX_POOL(3),
-    {.schema = "_max_pool(tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool "
-               "ceil_mode) -> (tensor output, index indices)",
-     .help = "Maximum pooling of the last dims.", .types = FLOATS, .shape = shape_max,
-     MT_CPU_S(max_pool), .backward = back_max, .save = MT_OUT(1), .onnx = "MaxPool:12",
+    {.schema =
+         "_max_pool(tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool "
+         "ceil_mode) -> (tensor output, index indices)",
+     .help = "Maximum pooling of the last dims.",
+     .types = FLOATS,
+     .shape = shape_max,
+     MT_CPU_S(max_pool),
+     .backward = back_max,
+     .save = MT_OUT(1),
+     .onnx = "MaxPool:12",
      .flags = MT_HIDDEN},
     {.schema = "_max_pool_back(tensor g, index indices, int[] in_size) -> tensor",
-     .help = "Zeros with g added at positions.", .types = FLOATS, .shape = shape_positions,
-     MT_CPU_S(max_pool_back), .backward = back_positions, .save = MT_IN(1), .flags = MT_HIDDEN},
+     .help = "Zeros with g added at positions.",
+     .types = FLOATS,
+     .shape = shape_positions,
+     MT_CPU_S(max_pool_back),
+     .backward = back_positions,
+     .save = MT_IN(1),
+     .flags = MT_HIDDEN},
     ADAPTIVE_MAX_POOL(1),
     ADAPTIVE_MAX_POOL(2),
     ADAPTIVE_MAX_POOL(3),
     {.schema = "_adaptive_max_pool(tensor x, int[] size) -> (tensor output, index indices)",
-     .help = "Adaptive maximum pooling of the last dims.", .types = FLOATS,
-     .shape = shape_adaptive_max, MT_CPU_S(adaptive_max_pool), .backward = back_max,
-     .save = MT_OUT(1), .flags = MT_HIDDEN},
+     .help = "Adaptive maximum pooling of the last dims.",
+     .types = FLOATS,
+     .shape = shape_adaptive_max,
+     MT_CPU_S(adaptive_max_pool),
+     .backward = back_max,
+     .save = MT_OUT(1),
+     .flags = MT_HIDDEN},
     MAX_UNPOOL(1),
     MAX_UNPOOL(2),
     MAX_UNPOOL(3),
     {.schema = "_max_unpool(tensor x, index indices, int[] size) -> tensor",
-     .help = "Zeros with x written at positions.", .types = FLOATS, .shape = shape_positions,
-     MT_CPU_S(max_unpool), .backward = back_positions, .save = MT_IN(1), .onnx = "MaxUnpool:11",
+     .help = "Zeros with x written at positions.",
+     .types = FLOATS,
+     .shape = shape_positions,
+     MT_CPU_S(max_unpool),
+     .backward = back_positions,
+     .save = MT_IN(1),
+     .onnx = "MaxUnpool:11",
      .flags = MT_HIDDEN},
-    {.schema = "avg_pool1d(tensor input, int[1] kernel_size, int[1]? stride=nil, int[1] padding=0, bool "
-               "ceil_mode=false, bool count_include_pad=true) -> tensor",
-     .help = "The mean of each window.", .types = FLOATS, .compose = compose_avg1d},
-    {.schema = "avg_pool2d(tensor input, int[2] kernel_size, int[2]? stride=nil, int[2] padding=0, bool "
-               "ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> tensor",
-     .help = "The mean of each window.", .types = FLOATS, .compose = compose_avg},
-    {.schema = "avg_pool3d(tensor input, int[3] kernel_size, int[3]? stride=nil, int[3] padding=0, bool "
-               "ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> tensor",
-     .help = "The mean of each window.", .types = FLOATS, .compose = compose_avg},
-    {.schema = "_avg_pool(tensor x, int[] kernel, int[] stride, int[] padding, bool include_pad, int? "
-               "divisor, bool ceil_mode) -> tensor",
-     .help = "Average pooling of the last dims.", .types = FLOATS, .shape = shape_avg,
-     MT_CPU_S(avg_pool), .backward = back_avg, .onnx = "AveragePool:11", .flags = MT_HIDDEN},
-    {.schema = "_avg_pool_back(tensor g, int[] in_size, int[] kernel, int[] stride, int[] padding, bool "
-               "include_pad, int? divisor, bool ceil_mode) -> tensor",
-     .help = "The gradient of _avg_pool.", .types = FLOATS, .shape = shape_back,
-     MT_CPU_S(avg_pool_back), .backward = back_avg_back, .flags = MT_HIDDEN},
+    {.schema =
+         "avg_pool1d(tensor input, int[1] kernel_size, int[1]? stride=nil, int[1] padding=0, bool "
+         "ceil_mode=false, bool count_include_pad=true) -> tensor",
+     .help = "The mean of each window.",
+     .types = FLOATS,
+     .compose = compose_avg1d},
+    {.schema =
+         "avg_pool2d(tensor input, int[2] kernel_size, int[2]? stride=nil, int[2] padding=0, bool "
+         "ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> tensor",
+     .help = "The mean of each window.",
+     .types = FLOATS,
+     .compose = compose_avg},
+    {.schema =
+         "avg_pool3d(tensor input, int[3] kernel_size, int[3]? stride=nil, int[3] padding=0, bool "
+         "ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> tensor",
+     .help = "The mean of each window.",
+     .types = FLOATS,
+     .compose = compose_avg},
+    {.schema =
+         "_avg_pool(tensor x, int[] kernel, int[] stride, int[] padding, bool include_pad, int? "
+         "divisor, bool ceil_mode) -> tensor",
+     .help = "Average pooling of the last dims.",
+     .types = FLOATS,
+     .shape = shape_avg,
+     MT_CPU_S(avg_pool),
+     .backward = back_avg,
+     .onnx = "AveragePool:11",
+     .flags = MT_HIDDEN},
+    {.schema =
+         "_avg_pool_back(tensor g, int[] in_size, int[] kernel, int[] stride, int[] padding, bool "
+         "include_pad, int? divisor, bool ceil_mode) -> tensor",
+     .help = "The gradient of _avg_pool.",
+     .types = FLOATS,
+     .shape = shape_back,
+     MT_CPU_S(avg_pool_back),
+     .backward = back_avg_back,
+     .flags = MT_HIDDEN},
     ADAPTIVE_AVG_POOL(1),
     ADAPTIVE_AVG_POOL(2),
     ADAPTIVE_AVG_POOL(3),
     {.schema = "_adaptive_avg_pool(tensor x, int[] size) -> tensor",
-     .help = "Adaptive average pooling of the last dims.", .types = FLOATS,
-     .shape = shape_adaptive, MT_CPU_S(adaptive_avg_pool), .backward = back_adaptive,
+     .help = "Adaptive average pooling of the last dims.",
+     .types = FLOATS,
+     .shape = shape_adaptive,
+     MT_CPU_S(adaptive_avg_pool),
+     .backward = back_adaptive,
      .flags = MT_HIDDEN},
     {.schema = "_adaptive_avg_pool_back(tensor g, int[] in_size) -> tensor",
-     .help = "The gradient of _adaptive_avg_pool.", .types = FLOATS, .shape = shape_back,
-     MT_CPU_S(adaptive_avg_pool_back), .backward = back_adaptive_back, .flags = MT_HIDDEN},
-    {.schema = "lp_pool1d(tensor input, float norm_type, int[1] kernel_size, int[1]? stride=nil, bool "
-               "ceil_mode=false) -> tensor",
-     .help = "The p-norm of each window.", .types = FLOATS, .compose = compose_lp},
-    {.schema = "lp_pool2d(tensor input, float norm_type, int[2] kernel_size, int[2]? stride=nil, bool "
-               "ceil_mode=false) -> tensor",
-     .help = "The p-norm of each window.", .types = FLOATS, .compose = compose_lp},
+     .help = "The gradient of _adaptive_avg_pool.",
+     .types = FLOATS,
+     .shape = shape_back,
+     MT_CPU_S(adaptive_avg_pool_back),
+     .backward = back_adaptive_back,
+     .flags = MT_HIDDEN},
+    {.schema =
+         "lp_pool1d(tensor input, float norm_type, int[1] kernel_size, int[1]? stride=nil, bool "
+         "ceil_mode=false) -> tensor",
+     .help = "The p-norm of each window.",
+     .types = FLOATS,
+     .compose = compose_lp},
+    {.schema =
+         "lp_pool2d(tensor input, float norm_type, int[2] kernel_size, int[2]? stride=nil, bool "
+         "ceil_mode=false) -> tensor",
+     .help = "The p-norm of each window.",
+     .types = FLOATS,
+     .compose = compose_lp},
 };
 MT_FAMILY(pool, ops);

@@ -1,16 +1,20 @@
 /* random.c - numbers drawn from the runtime's generator (moth.manual_seed).
  *
- * The same seed gives the same numbers on any number of threads and with any instruction set. Nothing
- * drawn has a gradient; normal(mean, std) and gumbel_softmax are differentiable in their arguments
- * because they are composed. */
+ * The same seed gives the same numbers on any number of threads and with any instruction set.
+ * Nothing drawn has a gradient; normal(mean, std) and gumbel_softmax are differentiable in their
+ * arguments because they are composed. */
 #include <math.h>
 
 #include "positions.h"
 
-#define NEW {MT_ALL, MT_DEFAULT, MT_COMMON}
-#define NEW_FLOAT {MT_REALFLOATS, MT_DEFAULT, MT_COMMON}
-#define FLOATS {MT_REALFLOATS, MT_FIRST, MT_COMMON}
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
+#define NEW \
+  { MT_ALL, MT_DEFAULT, MT_COMMON }
+#define NEW_FLOAT \
+  { MT_REALFLOATS, MT_DEFAULT, MT_COMMON }
+#define FLOATS \
+  { MT_REALFLOATS, MT_FIRST, MT_COMMON }
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
 #define INPLACE (MT_METHOD | MT_INPLACE | MT_NOFUNC)
 
 /* ---- new tensors ---- */
@@ -170,10 +174,9 @@ static void compose_log_normal_(mt_ctx *c, const mt_value *arg) {
 
 /* random_(): integers that the dtype holds exactly; random_(to); random_(from, to) */
 static void compose_random_(mt_ctx *c, const mt_value *arg) {
-  static const int bits[MT_NDTYPES] = {[MT_F64] = 53, [MT_F32] = 24, [MT_F16] = 11,
-                                       [MT_BF16] = 8, [MT_I64] = 62, [MT_I32] = 31,
-                                       [MT_I16] = 15, [MT_I8] = 7,   [MT_U8] = 8,
-                                       [MT_BOOL] = 1, [MT_C64] = 24};
+  static const int bits[MT_NDTYPES] = {
+      [MT_F64] = 53, [MT_F32] = 24, [MT_F16] = 11, [MT_BF16] = 8, [MT_I64] = 62, [MT_I32] = 31,
+      [MT_I16] = 15, [MT_I8] = 7,   [MT_U8] = 8,   [MT_BOOL] = 1, [MT_C64] = 24};
   mt_value low = arg[1], high = arg[2];
   if (!mt_given(&high)) {
     high = low;
@@ -209,9 +212,8 @@ static int shape_multinomial(mt_call *c) {
     return mt_fail(c->rt, MT_ERROR, "argument 'num_samples': expected a positive number, got %lld",
                    (long long)n);
   if (!mt_ci(c, 2) && n > x->size[x->ndim - 1])
-    return mt_fail(c->rt, MT_ERROR,
-                   "cannot draw %lld of %lld categories without replacement", (long long)n,
-                   (long long)x->size[x->ndim - 1]);
+    return mt_fail(c->rt, MT_ERROR, "cannot draw %lld of %lld categories without replacement",
+                   (long long)n, (long long)x->size[x->ndim - 1]);
   size[0] = x->size[0];
   size[x->ndim - 1] = n;
   mt_spec_set(&c->out[0], x->ndim, size);
@@ -230,79 +232,135 @@ static void compose_gumbel_softmax(mt_ctx *c, const mt_value *arg) {
     return;
   }
   moth_tensor *at = MT_DO(c, "argmax", mt_t(soft), arg[3], mt_b(true));
-  moth_tensor *one = MT_DO(c, "scatter", mt_t(mt_op1(c, "zeros_like", soft)), arg[3], mt_t(at), mt_i(1));
+  moth_tensor *one =
+      MT_DO(c, "scatter", mt_t(mt_op1(c, "zeros_like", soft)), arg[3], mt_t(at), mt_i(1));
   moth_tensor *rest = mt_op2(c, "sub", one, mt_op1(c, "detach", soft));
   mt_return(c, mt_op2(c, "add", rest, soft));
 }
 
 static const mt_op ops[] = {
     {.schema = "rand(size size, *, dtype? dtype=nil) -> tensor",
-     .help = "Uniform numbers in [0, 1).", .types = NEW_FLOAT, .shape = shape_size, MT_CPU(rand),
-     .onnx = "RandomUniform:1", .flags = MT_RANDOM},
+     .help = "Uniform numbers in [0, 1).",
+     .types = NEW_FLOAT,
+     .shape = shape_size,
+     MT_CPU(rand),
+     .onnx = "RandomUniform:1",
+     .flags = MT_RANDOM},
     {.schema = "randn(size size, *, dtype? dtype=nil) -> tensor",
-     .help = "Normal numbers of mean 0 and deviation 1.", .types = NEW_FLOAT, .shape = shape_size,
-     MT_CPU(randn), .onnx = "RandomNormal:1", .flags = MT_RANDOM},
+     .help = "Normal numbers of mean 0 and deviation 1.",
+     .types = NEW_FLOAT,
+     .shape = shape_size,
+     MT_CPU(randn),
+     .onnx = "RandomNormal:1",
+     .flags = MT_RANDOM},
     {.schema = "randint(int low, int[] high, int[]? size=nil, *, dtype? dtype=nil) -> tensor",
      .help = "Integers low, low+1 .. high-1 (int64 unless a dtype is given); low may be left out.",
-     .types = NEW, .compose = compose_randint},
+     .types = NEW,
+     .compose = compose_randint},
     {.schema = "_randint(int low, int high, int[] size, *, dtype? dtype=nil) -> tensor",
-     .help = "Integers low .. high-1.", .types = NEW, .shape = shape_randint, MT_CPU(randint),
+     .help = "Integers low .. high-1.",
+     .types = NEW,
+     .shape = shape_randint,
+     MT_CPU(randint),
      .flags = MT_RANDOM | MT_HIDDEN},
-    {.schema = "randperm(int n) -> index", .help = "The positions 1 to n in random order.",
-     .types = NEW, .shape = shape_randperm, MT_CPU(randperm), .flags = MT_RANDOM},
+    {.schema = "randperm(int n) -> index",
+     .help = "The positions 1 to n in random order.",
+     .types = NEW,
+     .shape = shape_randperm,
+     MT_CPU(randperm),
+     .flags = MT_RANDOM},
     {.schema = "rand_like(tensor self, *, dtype? dtype=nil) -> tensor",
-     .help = "rand of the shape and dtype of self.", .types = ANY, .compose = compose_rand_like},
+     .help = "rand of the shape and dtype of self.",
+     .types = ANY,
+     .compose = compose_rand_like},
     {.schema = "randn_like(tensor self, *, dtype? dtype=nil) -> tensor",
-     .help = "randn of the shape and dtype of self.", .types = ANY,
+     .help = "randn of the shape and dtype of self.",
+     .types = ANY,
      .compose = compose_randn_like},
     {.schema = "randint_like(tensor self, int low, int? high=nil, *, dtype? dtype=nil) -> tensor",
-     .help = "randint of the shape and dtype of self.", .types = ANY,
+     .help = "randint of the shape and dtype of self.",
+     .types = ANY,
      .compose = compose_randint_like},
     {.schema = "normal(operand mean, operand std, int[]? size=nil) -> tensor",
      .help = "Normal numbers around mean with deviation std, numbers or tensors.",
-     .types = {MT_REALFLOATS, MT_PROMOTE_FLOAT, MT_COMMON}, .compose = compose_normal},
+     .types = {MT_REALFLOATS, MT_PROMOTE_FLOAT, MT_COMMON},
+     .compose = compose_normal},
     {.schema = "uniform(tensor self, float from=0.0, float to=1.0) -> tensor",
-     .help = "uniform_ fills self with numbers in [from, to).", .types = FLOATS,
-     .shape = shape_uniform, MT_CPU(uniform), .flags = INPLACE | MT_RANDOM},
+     .help = "uniform_ fills self with numbers in [from, to).",
+     .types = FLOATS,
+     .shape = shape_uniform,
+     MT_CPU(uniform),
+     .flags = INPLACE | MT_RANDOM},
     {.schema = "_normal_fill(tensor self, float mean=0.0, float std=1.0) -> tensor",
-     .help = "x:normal_(mean, std) fills x with normal numbers.", .types = FLOATS, .shape = shape_normal,
-     MT_CPU(normal), .flags = MT_HIDDEN | MT_INPLACE | MT_RANDOM},
+     .help = "x:normal_(mean, std) fills x with normal numbers.",
+     .types = FLOATS,
+     .shape = shape_normal,
+     MT_CPU(normal),
+     .flags = MT_HIDDEN | MT_INPLACE | MT_RANDOM},
     {.schema = "exponential(tensor self, float lambd=1.0) -> tensor",
-     .help = "exponential_ fills self with exponential numbers of rate lambd.", .types = FLOATS,
-     .shape = shape_exponential, MT_CPU(exponential), .flags = INPLACE | MT_RANDOM},
+     .help = "exponential_ fills self with exponential numbers of rate lambd.",
+     .types = FLOATS,
+     .shape = shape_exponential,
+     MT_CPU(exponential),
+     .flags = INPLACE | MT_RANDOM},
     {.schema = "geometric_(tensor self, float p) -> tensor",
-     .help = "Fills self with numbers of tries until a success of probability p.", .types = ANY,
-     .compose = compose_geometric_, .flags = MT_METHOD},
+     .help = "Fills self with numbers of tries until a success of probability p.",
+     .types = ANY,
+     .compose = compose_geometric_,
+     .flags = MT_METHOD},
     {.schema = "cauchy_(tensor self, float median=0.0, float sigma=1.0) -> tensor",
-     .help = "Fills self with numbers of a Cauchy distribution.", .types = FLOATS,
-     .compose = compose_cauchy_, .flags = MT_METHOD},
+     .help = "Fills self with numbers of a Cauchy distribution.",
+     .types = FLOATS,
+     .compose = compose_cauchy_,
+     .flags = MT_METHOD},
     {.schema = "log_normal_(tensor self, float mean=1.0, float std=2.0) -> tensor",
-     .help = "Fills self with exponentials of normal numbers.", .types = FLOATS,
-     .compose = compose_log_normal_, .flags = MT_METHOD},
+     .help = "Fills self with exponentials of normal numbers.",
+     .types = FLOATS,
+     .compose = compose_log_normal_,
+     .flags = MT_METHOD},
     {.schema = "random_(tensor self, int? from=nil, int? to=nil) -> tensor",
      .help = "Fills self with integers from .. to-1; without bounds with what its dtype holds.",
-     .types = ANY, .compose = compose_random_, .flags = MT_METHOD},
-    {.schema = "trunc_normal_(tensor self, float mean=0.0, float std=1.0, float a=-2.0, float b=2.0) "
-               "-> tensor",
-     .help = "Fills self with normal numbers cut to [a, b].", .types = FLOATS,
-     .compose = compose_trunc_normal_, .flags = MT_METHOD},
+     .types = ANY,
+     .compose = compose_random_,
+     .flags = MT_METHOD},
+    {.schema =
+         "trunc_normal_(tensor self, float mean=0.0, float std=1.0, float a=-2.0, float b=2.0) "
+         "-> tensor",
+     .help = "Fills self with normal numbers cut to [a, b].",
+     .types = FLOATS,
+     .compose = compose_trunc_normal_,
+     .flags = MT_METHOD},
     {.schema = "bernoulli(tensor self) -> tensor",
-     .help = "1 with the probability that self holds, else 0.", .types = FLOATS,
-     .shape = shape_self, MT_CPU(bernoulli), .backward = mt_back_zero,
+     .help = "1 with the probability that self holds, else 0.",
+     .types = FLOATS,
+     .shape = shape_self,
+     MT_CPU(bernoulli),
+     .backward = mt_back_zero,
      .flags = MT_METHOD | MT_RANDOM},
     {.schema = "_bernoulli_fill(tensor self, operand p=0.5) -> tensor",
-     .help = "x:bernoulli_(p) fills x with 1 with probability p, else 0.", .types = ANY,
-     .shape = shape_bernoulli_p, MT_CPU(bernoulli_p),
+     .help = "x:bernoulli_(p) fills x with 1 with probability p, else 0.",
+     .types = ANY,
+     .shape = shape_bernoulli_p,
+     MT_CPU(bernoulli_p),
      .flags = MT_HIDDEN | MT_INPLACE | MT_RANDOM},
     {.schema = "multinomial(tensor self, int num_samples, bool replacement=false) -> index",
-     .help = "Positions drawn with probabilities proportional to the weights in self (in each row).",
-     .types = FLOATS, .shape = shape_multinomial, MT_CPU_S(multinomial),
+     .help =
+         "Positions drawn with probabilities proportional to the weights in self (in each row).",
+     .types = FLOATS,
+     .shape = shape_multinomial,
+     MT_CPU_S(multinomial),
      .flags = MT_METHOD | MT_RANDOM},
     {.schema = "poisson(tensor self) -> tensor",
-     .help = "Counts of a Poisson distribution with the rates in self.", .types = FLOATS,
-     .shape = shape_self, MT_CPU(poisson), .backward = mt_back_zero, .flags = MT_RANDOM},
-    {.schema = "gumbel_softmax(tensor logits, float tau=1.0, bool hard=false, dim dim=-1) -> tensor",
+     .help = "Counts of a Poisson distribution with the rates in self.",
+     .types = FLOATS,
+     .shape = shape_self,
+     MT_CPU(poisson),
+     .backward = mt_back_zero,
+     .flags = MT_RANDOM},
+    {.schema =
+         "gumbel_softmax(tensor logits, float tau=1.0, bool hard=false, dim dim=-1) -> tensor",
      .help = "A differentiable sample of categories; hard: one-hot, with the soft gradient.",
-     .types = FLOATS, .compose = compose_gumbel_softmax},
+     .types = FLOATS,
+     .compose = compose_gumbel_softmax},
 };
 MT_FAMILY(random, ops);

@@ -40,7 +40,8 @@ check.test("cycles and depth end", function()
   local a = { name = "a" }
   a.self = a
   a.list = { a, {} }
-  check.equal(inspect(a), '{list = {<this table again>, {}}, name = "a", self = <this table again>}')
+  check.equal(inspect(a),
+    '{list = {<this table again>, {}}, name = "a", self = <this table again>}')
   local shared = { 1 }
   check.equal(inspect { shared, shared }, "{{1}, {1}}")
   local deep = {}

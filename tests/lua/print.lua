@@ -8,7 +8,8 @@ local function shows(t, text) check.equal(tostring(t), text) end
 check.test("whole numbers end with a point, others have four digits", function()
   shows(moth.tensor { 1.0, 2.0 }, "tensor([1., 2.], size=(2), dtype=float32, device=cpu)")
   shows(moth.tensor { { 1.0, -2.5 }, { 3.25, 4.0 } },
-    "tensor([[ 1.0000, -2.5000],\n        [ 3.2500,  4.0000]], size=(2, 2), dtype=float32, device=cpu)")
+    "tensor([[ 1.0000, -2.5000],\n        [ 3.2500,  4.0000]], "
+      .. "size=(2, 2), dtype=float32, device=cpu)")
   shows(moth.tensor { 1, -20, 300 }, "tensor([  1, -20, 300], size=(3), dtype=int64, device=cpu)")
   shows(moth.tensor { true, false }, "tensor([ true, false], size=(2), dtype=bool, device=cpu)")
 end)
@@ -51,7 +52,8 @@ check.test("rows wrap at the line width, suffixes too", function()
   local text = tostring(moth.arange(1, 41))
   for line in text:gmatch "[^\n]+" do check.that(#line <= 80, line) end
   check.that(text:find ", 18,\n        19, 20", text)
-  shows(moth.zeros(1, 10) + 0.25, "tensor([[0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, "
+  shows(moth.zeros(1, 10) + 0.25,
+    "tensor([[0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, "
     .. "0.2500, 0.2500,\n         0.2500]], size=(1, 10), dtype=float32, device=cpu)")
   text = tostring(moth.arange(1, 19))
   check.that(text:find "\n       size=%(18%), dtype=int64, device=cpu%)$", text)
@@ -59,7 +61,8 @@ end)
 
 check.test("more than a thousand elements are summarised", function()
   shows(moth.arange(1, 1002),
-    "tensor([   1,    2,    3,  ...,  999, 1000, 1001], size=(1001), dtype=int64,\n       device=cpu)")
+    "tensor([   1,    2,    3,  ...,  999, 1000, 1001], "
+      .. "size=(1001), dtype=int64,\n       device=cpu)")
   local text = tostring(moth.zeros(10, 1000))
   local rows = select(2, text:gsub("%[0%., 0%., 0%.,  %.%.%., 0%., 0%., 0%.%]", ""))
   check.equal(rows, 6)
@@ -74,7 +77,8 @@ end)
 
 check.test("views print what they show", function()
   local x = moth.arange(1, 7):reshape(2, 3)
-  shows(x:t(), "tensor([[1, 4],\n        [2, 5],\n        [3, 6]], size=(3, 2), dtype=int64, device=cpu)")
+  shows(x:t(), "tensor([[1, 4],\n        [2, 5],\n        [3, 6]], "
+    .. "size=(3, 2), dtype=int64, device=cpu)")
   shows(moth.ones(1):expand(3), "tensor([1., 1., 1.], size=(3), dtype=float32, device=cpu)")
 end)
 

@@ -63,8 +63,8 @@ end
 require "workloads"
 local theirs = peer()
 moth.set_num_threads(threads)
-print(("%-36s %12s %12s %8s   (%d thread%s)"):format("workload", "Moth", "PyTorch", "ratio", threads,
-  threads == 1 and "" or "s"))
+print(("%-36s %12s %12s %8s   (%d thread%s)"):format("workload", "Moth", "PyTorch", "ratio",
+  threads, threads == 1 and "" or "s"))
 bench.run(only, 0.6, function(name, s)
   local t = theirs[name]
   print(("%-36s %12s %12s %8s"):format(name, show(s), t and show(t) or "-",
