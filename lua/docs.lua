@@ -52,7 +52,10 @@ end
 -- "sum(tensor x, dim[]? dim=nil, *, dtype? dtype=nil) -> tensor" as { name, args, results }.
 local function parse(schema)
   local name, list, result = schema:match "^([%w_]+)%((.*)%)%s*%->%s*(.*)$"
-  if not name then name, list, result = schema:match "^([%w_]+)%((.*)%)", schema:match "%((.*)%)", "" end
+  if not name then
+    name, list = schema:match "^([%w_]+)%((.*)%)"
+    result = ""
+  end
   local args, results, keyword = {}, {}, false
   for _, part in ipairs(split(list or "")) do
     part = part:match "^%s*(.-)%s*$"
@@ -161,21 +164,37 @@ local function comment_text(line)
   return text:sub(1, 1) == "@" and "" or text
 end
 
+-- What a line declares: "name", "name(arguments)"; nil if nothing that has a page entry. `after` is
+-- the next line, where the arguments of a class may stand.
+local function declaration(line, after)
+  local func = line:match "^function%s+([%w_.:]+%b())"
+  if func then return func:gsub("%b()$", ""):gsub("^M[.:]", ""), (func:gsub("^M[.:]", "")) end
+  local class = line:match 'class%("([%w_]+)"'
+  if class and line:match "=" then
+    local signature = (line .. after):match 'class%("[%w_]+"[^"]-"([^"]*)"'
+    return class, class .. "(" .. (signature or "...") .. ")"
+  end
+end
+
+local function read_lines(path)
+  local lines = {}
+  for line in io.lines(path) do lines[#lines + 1] = line end
+  return lines
+end
+
 local function write_module(path)
   local name = path:gsub("^stdlib/", ""):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", ".")
-  local lines, comment, head = { "# moth." .. name }, {}, true
-  for line in io.lines(path) do
+  local lines, comment, head, source = { "# moth." .. name }, {}, true, read_lines(path)
+  for i, line in ipairs(source) do
     local text = comment_text(line)
-    local func = line:match "^function%s+([%w_.:]+%b())" or line:match "^local function%s+M[.]([%w_]+%b())"
     if text then
       comment[#comment + 1] = text
     else
-      if func and #comment > 0 then
-        lines[#lines + 1] = "\n## " .. func:gsub("%b()$", "") .. "\n\n```\n" .. func .. "\n```\n"
+      local title, usage = declaration(line, source[i + 1] or "")
+      if title and #comment > 0 then
+        lines[#lines + 1] = ("\n## %s\n\n```\n%s\n```\n"):format(title, usage)
       end
-      if #comment > 0 and (func or head) then
-        table.move(comment, 1, #comment, #lines + 1, lines)
-      end
+      if title or head then table.move(comment, 1, #comment, #lines + 1, lines) end
       comment, head = {}, false
     end
   end
@@ -189,8 +208,8 @@ end
 local types = { tensor = "moth.Tensor", index = "moth.Tensor", ["tensor[]"] = "moth.Tensor[]",
   ["index[]"] = "moth.Tensor[]", operand = "moth.Tensor|number", int = "integer", float = "number",
   number = "number", bool = "boolean", str = "string", dim = "integer", newdim = "integer",
-  pos = "integer", size = "integer|integer[]", dtype = "moth.dtype", ["dim[]"] = "integer|integer[]",
-  ["float[]"] = "number|number[]", func = "function", any = "any", table = "table" }
+  pos = "integer", size = "integer|integer[]", ["dim[]"] = "integer|integer[]", any = "any",
+  ["float[]"] = "number|number[]", func = "function", dtype = "moth.dtype", table = "table" }
 
 local function type_of(kind)
   return types[kind] or (kind:find "^int%[" and "integer|integer[]") or "any"
@@ -207,7 +226,8 @@ local function add_declaration(lines, owner, s, skip, help)
     elseif name ~= "..." then
       names[#names + 1] = name
       spread = spread or a.kind == "size"
-      lines[#lines + 1] = ("---@param %s%s %s"):format(name, a.default and "?" or "", type_of(a.kind))
+      local mark = a.default and "?" or ""
+      lines[#lines + 1] = ("---@param %s%s %s"):format(name, mark, type_of(a.kind))
     else
       spread = true
     end

@@ -6,6 +6,7 @@
  * help "sum" say the same. Text goes through the global `print`, where hosts redirect it. */
 #include "help.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "complete.h"
@@ -129,11 +130,14 @@ static void push_op(lua_State *L, const mt_opinfo *op, const char *name) {
   const char *arguments = op->narg > 1 ? "(...)" : "()";
   luaL_Buffer b;
   luaL_buffinit(L, &b);
-  if ((flags & MT_HIDDEN) && name && name[0] != '_') {
+  if (flags & MT_NOFUNC) { /* only the in-place form exists */
+    char twin[sizeof(op->name) + 1];
+    snprintf(twin, sizeof(twin), "%s_", op->name);
+    add_method_usage(&b, op, twin);
+  } else if ((flags & MT_HIDDEN) && name && name[0] != '_') {
     add_method_usage(&b, op, name);
   } else {
-    add_form(&b, has_function(op) ? "moth." : "", flags & MT_HIDDEN ? "moth._C." : "",
-             op->row->schema, "");
+    add_form(&b, "moth.", flags & MT_HIDDEN ? "_C." : "", op->row->schema, "");
     if (flags & MT_METHOD)
       add_form(&b, "x:", op->name, arguments, "    the same as a method of its first tensor");
     if (flags & MT_INPLACE) {
@@ -460,7 +464,7 @@ static int docs(lua_State *L) {
     set_string(L, "help", op->row->help);
     if (op->row->onnx) set_string(L, "onnx", op->row->onnx);
     set_flag(L, "func", has_function(op));
-    set_flag(L, "method", (op->row->flags & MT_METHOD) != 0);
+    set_flag(L, "method", (op->row->flags & (MT_METHOD | MT_NOFUNC)) == MT_METHOD);
     set_flag(L, "inplace", (op->row->flags & MT_INPLACE) != 0);
     set_flag(L, "hidden", (op->row->flags & MT_HIDDEN) != 0);
     set_traits(L, op->row);

@@ -48,6 +48,16 @@ check.test("Lua functions: the comment above them", function()
   check.that(not text_of(liar):find "root", "only comments of sources are shown")
 end)
 
+check.test("classes and modules of the standard library", function()
+  local text = text_of "nn.Linear"
+  check.that(text:find("nn.Linear(in_features, out_features, bias=true", 1, true), text)
+  check.that(text:find "x W'", "the comment of the class")
+  check.that(text:find "reset_parameters", "its methods")
+  check.that(text_of(require "moth.nn"):find "moth%.nn holds:", "a module")
+  check.that(text_of "normal_":find "^x:normal_%(float mean", "a method with another name inside")
+  check.that(text_of "copy_":find "^x:copy_%(tensor src%)", "what exists in place only")
+end)
+
 check.test("overview, tensors, tables, unknown names", function()
   check.that(text_of():find "softmax", "overview")
   check.that(text_of(moth.ones(1)):find "softmax", "methods")
