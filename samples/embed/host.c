@@ -119,6 +119,7 @@ static void survive_interrupt(lua_State *L) {
 /* ---- two states on two threads ---- */
 
 static const char training[] =
+    "local moth = require 'moth'\n"
     "moth.manual_seed(7)\n"
     "local x, w = moth.randn(64, 3), moth.zeros(3, 1):requires_grad_()\n"
     "local y = x:matmul(moth.tensor{{1.0}, {-2.0}, {0.5}})\n"
