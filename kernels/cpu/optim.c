@@ -175,6 +175,15 @@ static void step_adam(const task *t, bool wide, int64_t n, void *const *ptr) {
     f->adam_f32(t->hyper, n, ptr[0], ptr[1], ptr[2], ptr[3], ptr[4]);
 }
 
+/* b^n for n >= 0; pow would cost more than a small step. */
+static double power(double b, int64_t n) {
+  double y = 1;
+  for (; n > 0; n >>= 1, b *= b) {
+    if (n & 1) y *= b;
+  }
+  return y;
+}
+
 /* adam_step(params, grads, mean, square, top, lr, beta1, beta2, eps, decay, decoupled, amsgrad,
  * maximize, step): step counts from 1 */
 int mt_cpu_adam_step(const mt_kargs *k) {
@@ -186,9 +195,8 @@ int mt_cpu_adam_step(const mt_kargs *k) {
                .decoupled = MT_KARG_INT(k, 10) != 0,
                .amsgrad = MT_KARG_INT(k, 11) != 0,
                .maximize = MT_KARG_INT(k, 12) != 0};
-  double step = mt_karg_f(k, 13);
-  h.step_size = h.lr / (1 - pow(h.beta1, step));
-  h.root = sqrt(1 - pow(h.beta2, step));
+  h.step_size = h.lr / (1 - power(h.beta1, MT_KARG_INT(k, 13)));
+  h.root = sqrt(1 - power(h.beta2, MT_KARG_INT(k, 13)));
   task t = begin(k, 5, step_adam, &h);
   if (h.amsgrad && t.first[4] < 0) return MT_ERROR;
   return run(&t);

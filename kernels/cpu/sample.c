@@ -27,20 +27,57 @@ static double load(const mt_view *v, int64_t off) {
   }
 }
 
-/* randperm(n) -> positions 0 .. n-1 in random order (Fisher and Yates) */
-int mt_cpu_randperm(const mt_kargs *k) {
-  const mt_view *out = k->out[0];
-  int64_t n = out->numel, s = n ? out->stride[0] : 1;
-  int64_t *p = (int64_t *)(void *)out->data;
-  for (int64_t i = 0; i < n; i++) p[i * s] = i + k->index_base;
+/* ---- randperm ---- */
+
+/* The shuffle of Fisher and Yates on p[0 .. n-1]; element i draws from counter `first` + i / 2. */
+static void shuffle(const mt_kargs *k, uint64_t first, int64_t *p, int64_t s, int64_t n) {
   for (int64_t i = n - 1; i > 0; i--) {
-    mt_philox w = mt_philox_at(k->seed, k->offset + (uint64_t)i / 2);
+    mt_philox w = mt_philox_at(k->seed, first + (uint64_t)i / 2);
     int h = (int)(i & 1) * 2;
     int64_t j = (int64_t)mt_unit_below(w.w[h], w.w[h + 1], (uint64_t)i + 1), t = p[i * s];
     p[i * s] = p[j * s];
     p[j * s] = t;
   }
+}
+
+#define SORTED 8192 /* from here on sorting random keys is faster than jumping through memory */
+
+static bool by_sorting(int64_t n) { return n >= SORTED && n < UINT32_MAX; }
+
+/* Positions in the order of random keys; equal keys, which are rare, are shuffled among themselves.
+ */
+static void permute_by_sorting(const mt_kargs *k, int64_t *p, int64_t s, int64_t n) {
+  uint64_t *key = k->scratch;
+  for (int64_t i = 0; i < n; i += 4) {
+    mt_philox w = mt_philox_at(k->seed, k->offset + (uint64_t)i / 4);
+    for (int64_t l = 0; l < 4 && i + l < n; l++)
+      key[i + l] = (uint64_t)w.w[l] << 32 | (uint64_t)(i + l);
+  }
+  mt_order_sort32(key, key + n, n);
+  for (int64_t i = 0; i < n; i++) p[i * s] = (int64_t)(uint32_t)key[i] + k->index_base;
+  for (int64_t i = 0, end; i < n; i = end) {
+    for (end = i + 1; end < n && key[end] >> 32 == key[i] >> 32; end++) {
+    }
+    if (end - i > 1) shuffle(k, k->offset + (uint64_t)(n / 2 + i / 2), p + i * s, s, end - i);
+  }
+}
+
+/* randperm(n) -> positions 0 .. n-1 in random order */
+int mt_cpu_randperm(const mt_kargs *k) {
+  const mt_view *out = k->out[0];
+  int64_t n = out->numel, s = n ? out->stride[0] : 1;
+  int64_t *p = (int64_t *)(void *)out->data;
+  if (by_sorting(n)) {
+    permute_by_sorting(k, p, s, n);
+    return MT_OK;
+  }
+  for (int64_t i = 0; i < n; i++) p[i * s] = i + k->index_base;
+  shuffle(k, k->offset, p, s, n);
   return MT_OK;
+}
+
+size_t mt_cpu_randperm_scratch(const mt_kargs *k) {
+  return by_sorting(k->out[0]->numel) ? (size_t)k->out[0]->numel * 16 : 0;
 }
 
 /* ---- multinomial ---- */

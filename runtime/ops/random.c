@@ -267,7 +267,7 @@ static const mt_op ops[] = {
      .help = "The positions 1 to n in random order.",
      .types = NEW,
      .shape = shape_randperm,
-     MT_CPU(randperm),
+     MT_CPU_S(randperm),
      .flags = MT_RANDOM},
     {.schema = "rand_like(tensor self, *, dtype? dtype=nil) -> tensor",
      .help = "rand of the shape and dtype of self.",

@@ -246,7 +246,7 @@ START_TEST(permutations_are_permutations) {
   for (uint64_t seed = 0; seed < 6000; seed++) {
     mt_view *v = test_view(MT_I64, 1, &n, TEST_GAPS);
     test_call c = {.out = {v}, .arg = {test_int(n)}, .k = {.seed = seed, .index_base = 1}};
-    ck_assert_int_eq(test_run(&c, 0, 1, 1, mt_cpu_randperm, NULL, NULL), MT_OK);
+    ck_assert_int_eq(test_run(&c, 0, 1, 1, mt_cpu_randperm, mt_cpu_randperm_scratch, NULL), MT_OK);
     int seen = 0;
     for (int64_t i = 0; i < n; i++) seen |= 1 << (mt_ref_int(v, i) - 1);
     ck_assert_int_eq(seen, 63);
@@ -254,6 +254,20 @@ START_TEST(permutations_are_permutations) {
     test_free();
   }
   for (int i = 0; i < 6; i++) ck_assert_double_lt(fabs((double)first[i] - 1000), 5 * 29);
+  n = 300000; /* long ones are sorted, with keys that meet */
+  mt_view *v = test_view(MT_I64, 1, &n, TEST_GAPS);
+  test_call c = {.out = {v}, .arg = {test_int(n)}, .k = {.seed = 5, .offset = 1}};
+  ck_assert_int_eq(test_run(&c, 0, 1, 1, mt_cpu_randperm, mt_cpu_randperm_scratch, NULL), MT_OK);
+  char *seen = calloc(1, (size_t)n);
+  double apart = 0;
+  for (int64_t i = 0; i < n; i++) {
+    ck_assert(!seen[mt_ref_int(v, i)]);
+    seen[mt_ref_int(v, i)] = 1;
+    apart += fabs((double)(mt_ref_int(v, i) - i)) / (double)n / (double)n;
+  }
+  free(seen);
+  ck_assert_double_lt(fabs(apart - 1.0 / 3), 0.003);
+  test_free();
 }
 END_TEST
 
