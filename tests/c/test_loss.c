@@ -140,6 +140,78 @@ START_TEST(large_logits_keep_their_digits) {
 }
 END_TEST
 
+/* Log-probabilities of (T, N, C); the sums over classes are 1. */
+static mt_view *log_probs(mt_dtype d, int64_t t, int64_t n, int64_t classes, test_layout l) {
+  int64_t size[3] = {t, n, classes};
+  mt_view *v = test_values(d, 3, size, l);
+  for (int64_t r = 0; r < t * n; r++) {
+    long double sum = 0;
+    for (int64_t c = 0; c < classes; c++) sum += expl(mt_ref_load(v, r * classes + c).re);
+    for (int64_t c = 0; c < classes; c++)
+      mt_ref_store(v, r * classes + c, (mt_num){mt_ref_load(v, r * classes + c).re - logl(sum), 0});
+  }
+  return v;
+}
+
+static void check_ctc(mt_dtype d, int seed) {
+  enum {
+    T = 5,
+    N = 4,
+    C = 3,
+    S = 3
+  };
+  int64_t n = N, shape[2] = {N, S};
+  int base = seed & 1;
+  test_seed((uint64_t)seed);
+  mt_view *p = log_probs(d, T, N, C, (test_layout)(seed % 3));
+  mt_view *frames = test_index(1, &n, 3, T - 2, TEST_CONTIGUOUS);
+  mt_view *counts = test_index(1, &n, S + 1, 0, TEST_GAPS);
+  int64_t all = 0;
+  for (int64_t i = 0; i < N; i++) all += mt_ref_int(counts, i);
+  mt_view *labels = seed & 2 ? test_index(1, &all, C - 1, base + 1, TEST_GAPS)
+                             : test_index(2, shape, C - 1, base + 1, TEST_PERMUTED);
+  mt_view *loss = test_view(d, 1, &n, TEST_CONTIGUOUS), *g = test_values(d, 1, &n, TEST_GAPS);
+  test_call c = {.in = {p, labels, frames, counts}, .out = {loss}, .k = {.index_base = base}};
+  c.arg[4] = test_int(0);
+  COMPARE(&c, 4, 1, 6, ctc_loss, TEST_CONTIGUOUS);
+  test_call b = {.in = {g, p, labels, frames, counts, c.out[0]}, .out = {p}};
+  b.k.index_base = base;
+  b.arg[6] = test_int(0);
+  b.arg[7] = test_bool(seed & 4);
+  COMPARE(&b, 6, 1, 8, ctc_loss_back, (test_layout)(seed / 2 % 3));
+}
+
+START_TEST(ctc_is_the_sum_over_all_alignments) {
+  for (int i = 0; i < 32; i++) check_ctc(i % 3 ? MT_F64 : MT_F32, i);
+}
+END_TEST
+
+START_TEST(ctc_checks_labels_and_lengths) {
+  static const double labels[] = {2, 3}, wrong[] = {2, 4}, two[] = {2}, nine[] = {9}, zero[] = {0};
+  int64_t shape[2] = {1, 2}, n = 1;
+  mt_view *p = log_probs(MT_F32, 4, 1, 3, TEST_CONTIGUOUS);
+  mt_view *four = test_index(1, &n, 1, 4, TEST_CONTIGUOUS);
+  mt_view *good = test_list(MT_I64, 2, shape, labels);
+  test_call c = {.out = {test_view(MT_F32, 1, &n, TEST_CONTIGUOUS)}, .k = {.index_base = 1}};
+  c.arg[4] = test_int(0);
+  const mt_view *in[4][3] = {
+      {test_list(MT_I64, 2, shape, wrong), four, test_list(MT_I64, 1, &n, two)},
+      {good, test_list(MT_I64, 1, &n, nine), test_list(MT_I64, 1, &n, two)},
+      {good, four, test_list(MT_I64, 1, &n, nine)},
+      {good, test_list(MT_I64, 1, &n, zero), test_list(MT_I64, 1, &n, two)}};
+  for (int i = 0; i < 4; i++) {
+    c.in[0] = p;
+    for (int j = 0; j < 3; j++) c.in[j + 1] = in[i][j];
+    int status = test_run(&c, 4, 1, 6, mt_cpu_ctc_loss, mt_cpu_ctc_loss_scratch, NULL);
+    ck_assert_int_eq(status, i < 3 ? MT_BADINDEX : MT_OK);
+    if (i < 3)
+      ck_assert_int_eq(c.error.input, i + 1);
+    else
+      ck_assert(isinf(test_at(c.out[0], 0)));
+  }
+}
+END_TEST
+
 Suite *loss_suite(void) {
   Suite *s = suite_create("loss");
   TCase *t = tcase_create("loss");
@@ -149,6 +221,8 @@ Suite *loss_suite(void) {
   tcase_add_test(t, bad_targets_are_reported);
   tcase_add_test(t, all_ignored_gives_nan_and_a_gradient_of_zero);
   tcase_add_test(t, large_logits_keep_their_digits);
+  tcase_add_test(t, ctc_is_the_sum_over_all_alignments);
+  tcase_add_test(t, ctc_checks_labels_and_lengths);
   suite_add_tcase(s, t);
   return s;
 }
