@@ -1,7 +1,7 @@
 /* dropout.c - dropout of elements and of whole channels.
  *
- * _dropout reports the seed and counter it drew from, and its gradient draws the same mask again: no
- * mask is kept, and the gradient is linear, so it is its own gradient. */
+ * _dropout reports the seed and counter it drew from, and its gradient draws the same mask again:
+ * no mask is kept, and the gradient is linear, so it is its own gradient. */
 #include <math.h>
 
 #include "rules.h"
