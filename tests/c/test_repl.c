@@ -164,9 +164,6 @@ static const char *const endless[] = {
     "while true do end\n",
     "while true do pcall(function() while true do end end) end\n",
     "local a = moth.ones(100); while true do a = a * 1 end\n",
-    "coroutine.wrap(function() local a = moth.ones(9); while true do pcall(moth.add, a, a) end "
-    "end)()\n",
-    "local a = moth.ones(512, 512); while true do a = a:matmul(a) end\n",
 };
 
 START_TEST(interrupt_returns_to_the_prompt) {
