@@ -87,10 +87,22 @@ static void masked_row(const void *xv, const void *mv, void *ov, int64_t n, int6
 
 /* ---- Columns ---- */
 
+/* Rows far apart: the processor's own prefetching stops at the end of a page. Softmax of (4096,
+ * 1024) along dim 0 runs two to three times as fast with it. */
+INLINE void fetch_ahead(const T *row, int64_t step, int64_t left, int64_t cols) {
+  enum {
+    AHEAD = 3
+  };
+  if (left <= AHEAD) return;
+  for (int64_t j = 0; j < cols; j += 64 / (int64_t)sizeof(T))
+    __builtin_prefetch(row + AHEAD * step + j);
+}
+
 static void col_max(const T *x, int64_t xs, int64_t n, int64_t cols, T *max) {
   for (int64_t j = 0; j < cols; j++) max[j] = x[j];
   for (int64_t i = 1; i < n; i++) {
     const T *r = x + i * xs;
+    fetch_ahead(r, xs, n - i, cols);
     for (int64_t j = 0; j < cols; j++) max[j] = (r[j] > max[j]) | IS_NAN(r[j]) ? r[j] : max[j];
   }
 }
@@ -105,12 +117,15 @@ static void col_softmax(const void *a, int64_t as, const void *b, int64_t bs, vo
   for (int64_t i = 0; i < n; i++) {
     const T *x = (const T *)a + i * as;
     T *out = (T *)o + i * os;
+    fetch_ahead(x, as, n - i, cols);
+    fetch_ahead(out, os, n - i, cols);
     IVDEP for (int64_t j = 0; j < cols; j++) out[j] = EXP(x[j] - max[j]);
     for (int64_t j = 0; j < cols; j++) sum[j] += out[j];
   }
   for (int64_t j = 0; j < cols; j++) scale[j] = (T)(1 / sum[j]);
   for (int64_t i = 0; i < n; i++) {
     T *out = (T *)o + i * os;
+    fetch_ahead(out, os, n - i, cols);
     for (int64_t j = 0; j < cols; j++) out[j] *= scale[j];
   }
 }
@@ -124,6 +139,7 @@ static void col_log_softmax(const void *a, int64_t as, const void *b, int64_t bs
   for (int64_t j = 0; j < cols; j++) sum[j] = 0;
   for (int64_t i = 0; i < n; i++) {
     const T *x = (const T *)a + i * as;
+    fetch_ahead(x, as, n - i, cols);
     for (int64_t j = 0; j < cols; j++) e[j] = EXP(x[j] - max[j]);
     for (int64_t j = 0; j < cols; j++) sum[j] += e[j];
   }
@@ -131,6 +147,7 @@ static void col_log_softmax(const void *a, int64_t as, const void *b, int64_t bs
   for (int64_t i = 0; i < n; i++) {
     const T *x = (const T *)a + i * as;
     T *out = (T *)o + i * os;
+    fetch_ahead(x, as, n - i, cols);
     IVDEP for (int64_t j = 0; j < cols; j++) out[j] = (x[j] - max[j]) - log_sum[j];
   }
 }
@@ -142,12 +159,16 @@ static void col_back(const void *a, int64_t as, const void *b, int64_t bs, void 
   for (int64_t j = 0; j < cols; j++) dot[j] = 0;
   for (int64_t i = 0; i < n; i++) {
     const T *g = (const T *)a + i * as, *y = (const T *)b + i * bs;
+    fetch_ahead(g, as, n - i, cols);
+    fetch_ahead(y, bs, n - i, cols);
     for (int64_t j = 0; j < cols; j++) dot[j] += g[j] * y[j];
   }
   for (int64_t j = 0; j < cols; j++) d[j] = (T)dot[j];
   for (int64_t i = 0; i < n; i++) {
     const T *g = (const T *)a + i * as, *y = (const T *)b + i * bs;
     T *out = (T *)o + i * os;
+    fetch_ahead(g, as, n - i, cols);
+    fetch_ahead(y, bs, n - i, cols);
     IVDEP for (int64_t j = 0; j < cols; j++) out[j] = (g[j] - d[j]) * y[j];
   }
 }
@@ -159,12 +180,15 @@ static void col_log_back(const void *a, int64_t as, const void *b, int64_t bs, v
   for (int64_t j = 0; j < cols; j++) sum[j] = 0;
   for (int64_t i = 0; i < n; i++) {
     const T *g = (const T *)a + i * as;
+    fetch_ahead(g, as, n - i, cols);
     for (int64_t j = 0; j < cols; j++) sum[j] += g[j];
   }
   for (int64_t j = 0; j < cols; j++) s[j] = (T)sum[j];
   for (int64_t i = 0; i < n; i++) {
     const T *g = (const T *)a + i * as, *y = (const T *)b + i * bs;
     T *out = (T *)o + i * os;
+    fetch_ahead(g, as, n - i, cols);
+    fetch_ahead(y, bs, n - i, cols);
     IVDEP for (int64_t j = 0; j < cols; j++) out[j] = g[j] - EXP(y[j]) * s[j];
   }
 }
@@ -192,6 +216,7 @@ static void stats_col(const void *xv, int64_t xs, int64_t n, int64_t cols, void 
   for (int64_t j = 0; j < cols; j++) sum[j] = 0;
   for (int64_t i = 0; i < n; i++) {
     const T *x = (const T *)xv + i * xs;
+    fetch_ahead(x, xs, n - i, cols);
     for (int64_t j = 0; j < cols; j++) e[j] = EXP(x[j] - max[j]);
     for (int64_t j = 0; j < cols; j++) sum[j] += e[j];
   }
@@ -214,6 +239,7 @@ static void prob_col(const void *xv, int64_t xs, void *ov, int64_t os, int64_t n
   for (int64_t i = 0; i < n; i++) {
     const T *x = (const T *)xv + i * xs;
     T *out = (T *)ov + i * os;
+    fetch_ahead(x, xs, n - i, cols);
     IVDEP for (int64_t j = 0; j < cols; j++) {
       T p = EXP((x[j] - m[j]) - l[j]) * s[j];
       out[j] = s[j] == 0 ? 0 : p;
