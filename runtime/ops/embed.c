@@ -7,7 +7,8 @@
 
 #include "positions.h"
 
-#define TABLE {MT_ALL, MT_EQUAL, MT_COMMON}
+#define TABLE \
+  { MT_ALL, MT_EQUAL, MT_COMMON }
 #define G b->g[0]
 
 /* ---- embedding ---- */
@@ -37,8 +38,8 @@ static moth_tensor *by_frequency(mt_back *b, moth_tensor *g) {
 
 static void back_embedding(mt_back *b) {
   moth_tensor *g = b->arg[3].u.i ? by_frequency(b, G) : G;
-  mt_grad(b, 1, MT_DO(b->c, "_embedding_back", mt_t(g), b->arg[0], mt_i(b->meta[1].size[0]),
-                      b->arg[2]));
+  mt_grad(b, 1,
+          MT_DO(b->c, "_embedding_back", mt_t(g), b->arg[0], mt_i(b->meta[1].size[0]), b->arg[2]));
 }
 
 static int shape_embedding_back(mt_call *c) {
@@ -120,8 +121,8 @@ static moth_tensor *max_bags(mt_ctx *c, const bags *g) {
     rows = MT_DO(c, "masked_fill", mt_t(rows), mt_t(out), mt_f(-INFINITY));
   }
   moth_tensor *zero = MT_DO(c, "zeros", mt_ints(size, 2), mt_i(g->rows->v.dtype));
-  moth_tensor *at = MT_DO(c, "expand", mt_t(MT_DO(c, "unsqueeze", mt_t(bag), mt_i(1))),
-                          mt_ints(all, 2));
+  moth_tensor *at =
+      MT_DO(c, "expand", mt_t(MT_DO(c, "unsqueeze", mt_t(bag), mt_i(1))), mt_ints(all, 2));
   moth_tensor *y = MT_DO(c, "scatter_reduce", mt_t(zero), mt_i(0), mt_t(at), mt_t(rows),
                          mt_s("amax"), mt_b(false));
   return MT_DO(c, "masked_fill", mt_t(y), mt_t(MT_DO(c, "eq", mt_t(y), mt_f(-INFINITY))), mt_i(0));
@@ -179,7 +180,8 @@ static const mt_op ops[] = {
                "float norm_type=2.0, bool scale_grad_by_freq=false, bool sparse=false) -> tensor",
      .help = "The rows of weight at the positions in input. The row padding_idx gets no gradient.",
      .types = TABLE,
-     .compose = compose_embedding},
+     .compose = compose_embedding,
+     .sample = "{4,3}; {2,2}i4"},
     {.schema = "_embedding(index input, tensor weight, int padding, bool by_freq) -> tensor",
      .help = "Rows of weight.",
      .types = TABLE,
@@ -205,6 +207,7 @@ static const mt_op ops[] = {
          "The sum, mean or maximum of the rows of each bag; bags are the rows of input, or start "
          "at the positions in offsets.",
      .types = TABLE,
-     .compose = compose_embedding_bag},
+     .compose = compose_embedding_bag,
+     .sample = "{2,3}i4; {4,3}"},
 };
 MT_FAMILY(embed, ops);

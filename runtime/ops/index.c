@@ -6,7 +6,8 @@
 
 #include "positions.h"
 
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
 #define G b->g[0]
 
 /* ---- along one dim ---- */
@@ -30,8 +31,8 @@ static int shape_gather(mt_call *c) {
 }
 
 static void back_gather(mt_back *b) {
-  mt_grad(b, 0, MT_DO(b->c, "scatter_add", mt_t(mt_zeros_meta(b, 0)), b->arg[1], b->arg[2],
-                      mt_t(G)));
+  mt_grad(b, 0,
+          MT_DO(b->c, "scatter_add", mt_t(mt_zeros_meta(b, 0)), b->arg[1], b->arg[2], mt_t(G)));
 }
 
 static int shape_index_select(mt_call *c) {
@@ -49,8 +50,7 @@ static int shape_index_select(mt_call *c) {
 }
 
 static void back_index_select(mt_back *b) {
-  mt_grad(b, 0, MT_DO(b->c, "index_add", mt_t(mt_zeros_meta(b, 0)), b->arg[1], b->arg[2],
-                      mt_t(G)));
+  mt_grad(b, 0, MT_DO(b->c, "index_add", mt_t(mt_zeros_meta(b, 0)), b->arg[1], b->arg[2], mt_t(G)));
 }
 
 static int shape_take(mt_call *c) {
@@ -112,8 +112,10 @@ int mt_shape_indexed(mt_call *c, mt_spec *s, int list, const mt_value *dims) {
     return mt_fail(c->rt, MT_ERROR, "the result would have more than %d dims", MT_MAX_DIM);
   int64_t keep[MT_MAX_DIM];
   for (int d = 0, i = 0; d < x->ndim; d++) {
-    if (i < n && dims->u.ints[i] == d) i++;
-    else keep[nfree++] = x->size[d];
+    if (i < n && dims->u.ints[i] == d)
+      i++;
+    else
+      keep[nfree++] = x->size[d];
   }
   int at = together && n ? (int)dims->u.ints[0] : 0; /* kept dims in front of the block */
   s->ndim = nfree + block.ndim;
@@ -127,8 +129,9 @@ int mt_shape_indexed(mt_call *c, mt_spec *s, int list, const mt_value *dims) {
 static int shape_index(mt_call *c) { return mt_shape_indexed(c, &c->out[0], 1, &c->arg[2]); }
 
 static void back_index(mt_back *b) {
-  mt_grad(b, 0, MT_DO(b->c, "_index_put", mt_t(mt_zeros_meta(b, 0)), b->arg[1], mt_t(G),
-                      b->arg[2], mt_b(true)));
+  mt_grad(b, 0,
+          MT_DO(b->c, "_index_put", mt_t(mt_zeros_meta(b, 0)), b->arg[1], mt_t(G), b->arg[2],
+                mt_b(true)));
 }
 
 /* ---- made of others ---- */
@@ -167,26 +170,53 @@ static const mt_op ops[] = {
     {.schema = "gather(tensor self, dim dim, index index) -> tensor",
      .help = "The elements of self at the positions that index names along dim; the result has the "
              "shape of index.",
-     .types = ANY, .shape = shape_gather, MT_CPU_S(gather), .backward = back_gather,
-     .save = MT_IN(1), .onnx = "GatherElements:13", .flags = MT_METHOD},
+     .types = ANY,
+     .shape = shape_gather,
+     MT_CPU_S(gather),
+     .backward = back_gather,
+     .save = MT_IN(1),
+     .onnx = "GatherElements:13",
+     .sample = "{3,4}; 2; {3,2}i4",
+     .flags = MT_METHOD},
     {.schema = "index_select(tensor self, dim dim, index index) -> tensor",
-     .help = "The parts of self at the positions of a 1-d index along dim.", .types = ANY,
-     .shape = shape_index_select, MT_CPU_S(index_select), .backward = back_index_select,
-     .save = MT_IN(1), .onnx = "Gather:13", .flags = MT_METHOD},
+     .help = "The parts of self at the positions of a 1-d index along dim.",
+     .types = ANY,
+     .shape = shape_index_select,
+     MT_CPU_S(index_select),
+     .backward = back_index_select,
+     .save = MT_IN(1),
+     .onnx = "Gather:13",
+     .sample = "{3,4}; 2; {5}i4",
+     .flags = MT_METHOD},
     {.schema = "take(tensor self, index index) -> tensor",
      .help = "The elements at positions in self flattened; negative ones count from the end.",
-     .types = ANY, .shape = shape_take, MT_CPU_S(take), .backward = back_take, .save = MT_IN(1),
+     .types = ANY,
+     .shape = shape_take,
+     MT_CPU_S(take),
+     .backward = back_take,
+     .save = MT_IN(1),
+     .sample = "{3,4}; {5}i9",
      .flags = MT_METHOD},
     {.schema = "take_along_dim(tensor self, index indices, dim? dim=nil) -> tensor",
-     .help = "As gather, with shapes broadcast; without dim both are flattened.", .types = ANY,
-     .compose = compose_take_along_dim, .flags = MT_METHOD},
+     .help = "As gather, with shapes broadcast; without dim both are flattened.",
+     .types = ANY,
+     .compose = compose_take_along_dim,
+     .sample = "{3,4}; {3,2}i4; 2",
+     .flags = MT_METHOD},
     {.schema = "index(tensor self, tensor[] indices, int[] dims) -> tensor",
      .help = "x[{...}] with index tensors, broadcast together, for the dims listed (0-based, "
              "ascending).",
-     .types = ANY, .shape = shape_index, MT_CPU_S(index), .backward = back_index,
-     .save = MT_IN(1), .flags = MT_HIDDEN},
+     .types = ANY,
+     .shape = shape_index,
+     MT_CPU_S(index),
+     .backward = back_index,
+     .save = MT_IN(1),
+     .flags = MT_HIDDEN},
     {.schema = "one_hot(index self, int num_classes=-1) -> tensor",
      .help = "int64 rows with a 1 at the position of each class; -1: as many classes as occur.",
-     .types = ANY, .compose = compose_one_hot, .flags = MT_METHOD},
+     .types = ANY,
+     .compose = compose_one_hot,
+     .sample = "{4}i3; 3",
+     .flags = MT_METHOD},
 };
 MT_FAMILY(index, ops);

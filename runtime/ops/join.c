@@ -6,8 +6,10 @@
 
 #include "rules.h"
 
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
-#define TOGETHER {MT_ALL, MT_PROMOTE, MT_COMMON}
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
+#define TOGETHER \
+  { MT_ALL, MT_PROMOTE, MT_COMMON }
 #define MAX_LIST 1024
 
 /* ---- cat ---- */
@@ -23,8 +25,7 @@ static int shape_cat(mt_call *c) {
   for (int i = 0; i < c->nin && !like; i++)
     if (!is_nothing(c->inv[i])) like = c->inv[i];
   if (!like) like = c->inv[0];
-  if (like->ndim == 0)
-    return mt_fail(c->rt, MT_ERROR, "0-d tensors cannot be joined; use stack");
+  if (like->ndim == 0) return mt_fail(c->rt, MT_ERROR, "0-d tensors cannot be joined; use stack");
   if (dim >= like->ndim) dim = 0; /* wrapped by a first tensor that is nothing */
   mt_spec_set(s, like->ndim, like->size);
   s->size[dim] = 0;
@@ -32,8 +33,7 @@ static int shape_cat(mt_call *c) {
     const mt_view *v = c->inv[i];
     bool fits = v->ndim == like->ndim;
     if (is_nothing(v) && !fits) continue;
-    for (int d = 0; d < like->ndim && fits; d++)
-      fits = d == dim || v->size[d] == like->size[d];
+    for (int d = 0; d < like->ndim && fits; d++) fits = d == dim || v->size[d] == like->size[d];
     if (!fits)
       return mt_fail(
           c->rt, MT_ERROR,
@@ -56,8 +56,7 @@ static void back_cat(mt_back *b) {
       continue;
     }
     if (b->need[i])
-      mt_grad(b, i, MT_DO(b->c, "narrow", mt_t(b->g[0]), mt_i(dim), mt_i(at),
-                          mt_i(m->size[dim])));
+      mt_grad(b, i, MT_DO(b->c, "narrow", mt_t(b->g[0]), mt_i(dim), mt_i(at), mt_i(m->size[dim])));
     at += m->size[dim];
   }
 }
@@ -224,19 +223,20 @@ static void at_cuts(mt_ctx *c, const mt_value *x, int64_t dim, const mt_value *c
 /* One number is how many parts, several are where to cut: the positions before each cut. */
 static void split_at(mt_ctx *c, const mt_value *arg, int64_t dim) {
   if (!has_dims(c, &arg[0])) return;
-  if (arg[1].n == 1) in_sections(c, &arg[0], dim, arg[1].u.ints[0]);
-  else at_cuts(c, &arg[0], dim, &arg[1]);
+  if (arg[1].n == 1)
+    in_sections(c, &arg[0], dim, arg[1].u.ints[0]);
+  else
+    at_cuts(c, &arg[0], dim, &arg[1]);
 }
-static void compose_tensor_split(mt_ctx *c, const mt_value *arg) {
-  split_at(c, arg, arg[2].u.i);
-}
+static void compose_tensor_split(mt_ctx *c, const mt_value *arg) { split_at(c, arg, arg[2].u.i); }
 static void compose_hsplit(mt_ctx *c, const mt_value *arg) {
   split_at(c, arg, arg[0].u.t->v.ndim > 1);
 }
 static void compose_vsplit(mt_ctx *c, const mt_value *arg) {
   if (arg[0].u.t->v.ndim < 2)
     mt_ctx_fail(c, "expected at least 2 dims, got %s", mt_tensor_str(arg[0].u.t));
-  else split_at(c, arg, 0);
+  else
+    split_at(c, arg, 0);
 }
 
 static void compose_unbind(mt_ctx *c, const mt_value *arg) {
@@ -314,48 +314,89 @@ static void compose_combinations(mt_ctx *c, const mt_value *arg) {
 
 static const mt_op ops[] = {
     {.schema = "cat(tensor[] tensors, dim dim=0) -> tensor",
-     .help = "The tensors one after the other along dim; dtypes are promoted.", .types = TOGETHER,
-     .shape = shape_cat, MT_CPU(concat), .backward = back_cat, .onnx = "Concat:13"},
+     .help = "The tensors one after the other along dim; dtypes are promoted.",
+     .types = TOGETHER,
+     .shape = shape_cat,
+     MT_CPU(concat),
+     .backward = back_cat,
+     .onnx = "Concat:13",
+     .sample = "[{2,3} {1,3}]; 1"},
     {.schema = "stack(tensor[] tensors, newdim dim=0) -> tensor",
-     .help = "Tensors of one shape side by side along a new dim.", .types = TOGETHER,
-     .compose = compose_stack},
+     .help = "Tensors of one shape side by side along a new dim.",
+     .types = TOGETHER,
+     .compose = compose_stack,
+     .sample = "[{2,3} {2,3}]; 1"},
     {.schema = "hstack(tensor[] tensors) -> tensor",
-     .help = "Joined along the second dim (1-d: the first).", .types = TOGETHER,
-     .compose = compose_hstack},
+     .help = "Joined along the second dim (1-d: the first).",
+     .types = TOGETHER,
+     .compose = compose_hstack,
+     .sample = "[{2,3} {2,1}]"},
     {.schema = "vstack(tensor[] tensors) -> tensor",
-     .help = "Joined along the first dim, 1-d tensors as rows.", .types = TOGETHER,
-     .compose = compose_vstack},
-    {.schema = "dstack(tensor[] tensors) -> tensor", .help = "Joined along the third dim.",
-     .types = TOGETHER, .compose = compose_dstack},
+     .help = "Joined along the first dim, 1-d tensors as rows.",
+     .types = TOGETHER,
+     .compose = compose_vstack,
+     .sample = "[{2,3} {1,3}]"},
+    {.schema = "dstack(tensor[] tensors) -> tensor",
+     .help = "Joined along the third dim.",
+     .types = TOGETHER,
+     .compose = compose_dstack,
+     .sample = "[{2,3} {2,3}]"},
     {.schema = "column_stack(tensor[] tensors) -> tensor",
-     .help = "Joined along the second dim, 1-d tensors as columns.", .types = TOGETHER,
-     .compose = compose_column_stack},
+     .help = "Joined along the second dim, 1-d tensors as columns.",
+     .types = TOGETHER,
+     .compose = compose_column_stack,
+     .sample = "[{2,3} {2}]"},
     {.schema = "split(tensor self, int[] split_size, dim dim=0) -> tensor[]",
-     .help = "Views of consecutive parts: of one size, or of the sizes listed.", .types = ANY,
-     .compose = compose_split, .flags = PARTS},
+     .help = "Views of consecutive parts: of one size, or of the sizes listed.",
+     .types = ANY,
+     .compose = compose_split,
+     .sample = "{5,2}; 2; 1",
+     .flags = PARTS},
     {.schema = "chunk(tensor self, int chunks, dim dim=0) -> tensor[]",
      .help = "Views of at most so many parts of one size; the last may be smaller.",
-     .types = ANY, .compose = compose_chunk, .flags = PARTS},
+     .types = ANY,
+     .compose = compose_chunk,
+     .sample = "{5,2}; 2; 1",
+     .flags = PARTS},
     {.schema = "tensor_split(tensor self, int[] indices_or_sections, dim dim=0) -> tensor[]",
      .help = "Views: so many parts (one number), or cut behind the numbers of positions listed.",
-     .types = ANY, .compose = compose_tensor_split, .flags = PARTS},
+     .types = ANY,
+     .compose = compose_tensor_split,
+     .sample = "{5,2}; {2}; 1",
+     .flags = PARTS},
     {.schema = "hsplit(tensor self, int[] indices_or_sections) -> tensor[]",
-     .help = "tensor_split along the second dim (1-d: the first).", .types = ANY,
-     .compose = compose_hsplit, .flags = PARTS},
+     .help = "tensor_split along the second dim (1-d: the first).",
+     .types = ANY,
+     .compose = compose_hsplit,
+     .sample = "{2,4}; {2}",
+     .flags = PARTS},
     {.schema = "vsplit(tensor self, int[] indices_or_sections) -> tensor[]",
-     .help = "tensor_split along the first dim.", .types = ANY, .compose = compose_vsplit,
+     .help = "tensor_split along the first dim.",
+     .types = ANY,
+     .compose = compose_vsplit,
+     .sample = "{4,2}; {2}",
      .flags = PARTS},
     {.schema = "unbind(tensor self, dim dim=0) -> tensor[]",
-     .help = "A view for each position of a dim, without that dim.", .types = ANY,
-     .compose = compose_unbind, .flags = PARTS},
+     .help = "A view for each position of a dim, without that dim.",
+     .types = ANY,
+     .compose = compose_unbind,
+     .sample = "{2,3}; 2",
+     .flags = PARTS},
     {.schema = "meshgrid(tensor[] tensors, *, str indexing=\"ij\") -> tensor[]",
-     .help = "1-d tensors expanded to the grid of all their combinations.", .types = ANY,
-     .compose = compose_meshgrid},
+     .help = "1-d tensors expanded to the grid of all their combinations.",
+     .types = ANY,
+     .compose = compose_meshgrid,
+     .sample = "[{2} {3}]"},
     {.schema = "cartesian_prod(tensor[] tensors) -> tensor",
-     .help = "All combinations of the elements of 1-d tensors, one a row.", .types = ANY,
-     .compose = compose_cartesian_prod},
+     .help = "All combinations of the elements of 1-d tensors, one a row.",
+     .types = ANY,
+     .compose = compose_cartesian_prod,
+     .sample = "[{2} {3}]"},
     {.schema = "combinations(tensor self, int r=2, bool with_replacement=false) -> tensor",
-     .help = "All choices of r elements of a 1-d tensor, one a row.", .types = ANY,
-     .compose = compose_combinations, .flags = MT_METHOD},
+     .help = "All choices of r elements of a 1-d tensor, one a row.",
+     .types = ANY,
+     .compose = compose_combinations,
+     .sample = "{4}; 2",
+     .flags = MT_METHOD},
 };
 MT_FAMILY(join, ops);

@@ -6,8 +6,10 @@
 
 #include "positions.h"
 
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
-#define SAME {MT_ALL, MT_FIRST, MT_COMMON}
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
+#define SAME \
+  { MT_ALL, MT_FIRST, MT_COMMON }
 #define G b->g[0]
 #define FORM (MT_METHOD | MT_INPLACE)
 
@@ -75,8 +77,8 @@ static int shape_masked_select(mt_call *c) {
 /* The mask has the common shape; what was broadcast is summed by the engine. */
 static void back_masked_select(mt_back *b) {
   const moth_tensor *mask = b->in[1];
-  moth_tensor *zero = MT_DO(b->c, "zeros", mt_ints(mask->v.size, mask->v.ndim),
-                            mt_i(b->meta[0].dtype));
+  moth_tensor *zero =
+      MT_DO(b->c, "zeros", mt_ints(mask->v.size, mask->v.ndim), mt_i(b->meta[0].dtype));
   mt_grad(b, 0, MT_DO(b->c, "_masked_scatter", mt_t(zero), b->arg[1], mt_t(G)));
 }
 
@@ -110,8 +112,8 @@ static void back_masked_scatter(mt_back *b) {
   if (!s || !zero) return;
   int64_t used = s->v.numel, all = zero->v.numel;
   if (used < all) {
-    moth_tensor *rest = MT_DO(c, "narrow", mt_t(mt_op1(c, "ravel", zero)), mt_i(0), mt_i(used),
-                              mt_i(all - used));
+    moth_tensor *rest =
+        MT_DO(c, "narrow", mt_t(mt_op1(c, "ravel", zero)), mt_i(0), mt_i(used), mt_i(all - used));
     s = MT_DO(c, "cat", mt_ts((moth_tensor *[]){s, rest}, 2), mt_i(0));
   }
   mt_grad(b, 2, MT_DO(c, "reshape", mt_t(s), mt_meta_size(b, 2)));
@@ -151,36 +153,75 @@ static int shape_bincount(mt_call *c) {
 
 static const mt_op ops[] = {
     {.schema = "masked_fill(tensor self, tensor mask, operand value) -> tensor",
-     .help = "value where mask is true, self elsewhere.", .types = SAME,
-     .compose = compose_masked_fill, .flags = FORM},
+     .help = "value where mask is true, self elsewhere.",
+     .types = SAME,
+     .compose = compose_masked_fill,
+     .sample = "{2,3}; {2,3}?; 0.5",
+     .flags = FORM},
     {.schema = "masked_select(tensor self, tensor mask) -> tensor",
-     .help = "The elements where mask is true, in one dim.", .types = ANY,
-     .compose = compose_masked_select, .flags = MT_METHOD},
+     .help = "The elements where mask is true, in one dim.",
+     .types = ANY,
+     .compose = compose_masked_select,
+     .sample = "{2,3}; {2,3}?",
+     .flags = MT_METHOD},
     {.schema = "_masked_select(tensor self, tensor mask, int n) -> tensor",
-     .help = "masked_select of n elements.", .types = ANY, .shape = shape_masked_select,
-     MT_CPU_S(masked_select), .backward = back_masked_select, .save = MT_IN(1),
+     .help = "masked_select of n elements.",
+     .types = ANY,
+     .shape = shape_masked_select,
+     MT_CPU_S(masked_select),
+     .backward = back_masked_select,
+     .save = MT_IN(1),
      .flags = MT_HIDDEN},
     {.schema = "masked_scatter(tensor self, tensor mask, tensor source) -> tensor",
-     .help = "self with the elements of source, in order, where mask is true.", .types = ANY,
-     .compose = compose_masked_scatter, .flags = FORM},
+     .help = "self with the elements of source, in order, where mask is true.",
+     .types = ANY,
+     .compose = compose_masked_scatter,
+     .sample = "{2,3}; {2,3}?; {6}",
+     .flags = FORM},
     {.schema = "_masked_scatter(tensor self, tensor mask, tensor source) -> tensor",
-     .help = "masked_scatter with a source that is long enough.", .types = ANY,
-     .shape = shape_self, MT_CPU_S(masked_scatter), .backward = back_masked_scatter,
-     .save = MT_IN(1), .flags = MT_HIDDEN},
+     .help = "masked_scatter with a source that is long enough.",
+     .types = ANY,
+     .shape = shape_self,
+     MT_CPU_S(masked_scatter),
+     .backward = back_masked_scatter,
+     .save = MT_IN(1),
+     .flags = MT_HIDDEN},
     {.schema = "nonzero(tensor self) -> index",
-     .help = "The positions of all elements that are not 0, one row each.", .types = ANY,
-     .compose = compose_nonzero, .onnx = "NonZero:13", .flags = MT_METHOD},
-    {.schema = "argwhere(tensor self) -> index", .help = "The same as nonzero.", .types = ANY,
-     .compose = compose_nonzero, .flags = MT_METHOD},
-    {.schema = "_nonzero(tensor self, int n) -> index", .help = "nonzero of n elements.",
-     .types = ANY, .shape = shape_nonzero, MT_CPU_S(nonzero), .flags = MT_HIDDEN},
-    {.schema = "_count_nonzero(tensor self) -> tensor", .help = "How many elements are not 0.",
-     .types = ANY, .shape = shape_scalar, MT_CPU_S(nonzero_count), .flags = MT_HIDDEN},
+     .help = "The positions of all elements that are not 0, one row each.",
+     .types = ANY,
+     .compose = compose_nonzero,
+     .onnx = "NonZero:13",
+     .sample = "{2,3}?",
+     .flags = MT_METHOD},
+    {.schema = "argwhere(tensor self) -> index",
+     .help = "The same as nonzero.",
+     .types = ANY,
+     .compose = compose_nonzero,
+     .sample = "{2,3}?",
+     .flags = MT_METHOD},
+    {.schema = "_nonzero(tensor self, int n) -> index",
+     .help = "nonzero of n elements.",
+     .types = ANY,
+     .shape = shape_nonzero,
+     MT_CPU_S(nonzero),
+     .flags = MT_HIDDEN},
+    {.schema = "_count_nonzero(tensor self) -> tensor",
+     .help = "How many elements are not 0.",
+     .types = ANY,
+     .shape = shape_scalar,
+     MT_CPU_S(nonzero_count),
+     .flags = MT_HIDDEN},
     {.schema = "bincount(index self, tensor? weights=nil, int minlength=0) -> tensor",
-     .help = "How often each position occurs, or the sum of its weights.", .types = ANY,
-     .compose = compose_bincount, .flags = MT_METHOD},
+     .help = "How often each position occurs, or the sum of its weights.",
+     .types = ANY,
+     .compose = compose_bincount,
+     .sample = "{5}i4",
+     .flags = MT_METHOD},
     {.schema = "_bincount(index self, tensor? weights, int n) -> tensor",
-     .help = "bincount with n results.", .types = ANY, .shape = shape_bincount,
-     MT_CPU_S(bincount), .flags = MT_HIDDEN | MT_NOGRAD},
+     .help = "bincount with n results.",
+     .types = ANY,
+     .shape = shape_bincount,
+     MT_CPU_S(bincount),
+     .flags = MT_HIDDEN | MT_NOGRAD},
 };
 MT_FAMILY(mask, ops);

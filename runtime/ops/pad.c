@@ -234,6 +234,10 @@ static int shape_grid_back(mt_call *c) {
   return status;
 }
 
+static void back_grid_back(mt_back *b) {
+  mt_ctx_fail(b->c, "grid_sample has no second derivative");
+}
+
 static void compose_grid_sample(mt_ctx *c, const mt_value *arg) {
   bool align = mt_given(&arg[4]) && arg[4].u.i;
   mt_return(c, MT_DO(c, "_grid_sample", arg[0], arg[1], arg[2], arg[3], mt_b(align)));
@@ -278,7 +282,8 @@ static const mt_op ops[] = {
          "Adds elements at the ends of dims: pairs (before, after) from the last dim on; negative "
          "ones crop. Modes: constant, reflect, replicate, circular.",
      .types = ANY,
-     .compose = compose_pad},
+     .compose = compose_pad,
+     .sample = "{2,3}; {1,2}"},
     {.schema = "_pad(tensor x, int[] pad, str mode, number value) -> tensor",
      .help = "pad.",
      .types = ANY,
@@ -300,7 +305,8 @@ static const mt_op ops[] = {
      .help = "Resamples the last dims to size, or by scale_factor: nearest, nearest-exact, linear, "
              "bilinear, trilinear, bicubic, area.",
      .types = FLOATS,
-     .compose = compose_interpolate},
+     .compose = compose_interpolate,
+     .sample = "{1,2,3,3}; {5,4}"},
     {.schema = "_interpolate(tensor x, int[] size, str mode, bool align_corners, bool antialias, "
                "float[]? scales) -> tensor",
      .help = "Resampling of the last dims.",
@@ -341,10 +347,12 @@ static const mt_op ops[] = {
      .types = SAME_FLOATS,
      .shape = shape_grid_back,
      MT_CPU_S(grid_sample_back),
+     .backward = back_grid_back,
      .flags = MT_HIDDEN},
     {.schema = "affine_grid(tensor theta, int[] size, bool? align_corners=nil) -> tensor",
      .help = "The places that affine maps theta send the places of a result of that size to.",
      .types = FLOATS,
-     .compose = compose_affine_grid},
+     .compose = compose_affine_grid,
+     .sample = "{1,2,3}; {1,1,2,3}"},
 };
 MT_FAMILY(pad, ops);

@@ -215,7 +215,7 @@ static void compose_lp(mt_ctx *c, const mt_value *arg) {
   mt_return(c, mt_ops(c, "pow", mt_ops(c, "mul", y, n), 1 / p));
 }
 
-#define MAX_POOL(n)                                                                             \
+#define MAX_POOL(n, example)                                                                    \
   {                                                                                             \
     .schema = "max_pool" #n "d(tensor input, int[" #n "] kernel_size, int[" #n                  \
               "]? stride=nil, int[" #n "] padding=0, int[" #n                                   \
@@ -223,33 +223,33 @@ static void compose_lp(mt_ctx *c, const mt_value *arg) {
               "ceil_mode=false, bool return_indices=false) -> (tensor output, index indices)",  \
     .help =                                                                                     \
         "The largest element of each window; padding never counts. Positions count the plane.", \
-    .types = FLOATS, .compose = compose_max                                                     \
+    .types = FLOATS, .compose = compose_max, .sample = example                                  \
   }
-#define ADAPTIVE_MAX_POOL(n)                                                                 \
+#define ADAPTIVE_MAX_POOL(n, example)                                                        \
   {                                                                                          \
     .schema = "adaptive_max_pool" #n "d(tensor input, int[" #n                               \
               "] output_size, bool return_indices=false) -> (tensor output, index indices)", \
     .help = "Maxima of windows that cut the input into output_size parts; -1 keeps a size.", \
-    .types = FLOATS, .compose = compose_adaptive_max                                         \
+    .types = FLOATS, .compose = compose_adaptive_max, .sample = example                      \
   }
-#define ADAPTIVE_AVG_POOL(n)                                                                \
+#define ADAPTIVE_AVG_POOL(n, example)                                                       \
   {                                                                                         \
     .schema = "adaptive_avg_pool" #n "d(tensor input, int[" #n "] output_size) -> tensor",  \
     .help = "Means of windows that cut the input into output_size parts; -1 keeps a size.", \
-    .types = FLOATS, .compose = compose_adaptive_avg                                        \
+    .types = FLOATS, .compose = compose_adaptive_avg, .sample = example                     \
   }
-#define MAX_UNPOOL(n)                                                                           \
+#define MAX_UNPOOL(n, example)                                                                  \
   {                                                                                             \
     .schema = "max_unpool" #n "d(tensor input, index indices, int[" #n "] kernel_size, int[" #n \
               "]? stride=nil, int[" #n "] padding=0, int[]? output_size=nil) -> tensor",        \
     .help = "Zeros with the elements of input at the positions that maximum pooling reported.", \
-    .types = FLOATS, .compose = compose_unpool                                                  \
+    .types = FLOATS, .compose = compose_unpool, .sample = example                               \
   }
 
 static const mt_op ops[] = {
-    MAX_POOL(1),
-    MAX_POOL(2),
-    MAX_POOL(3),
+    MAX_POOL(1, "{1,2,6}; 2"),
+    MAX_POOL(2, "{1,2,4,4}; 2"),
+    MAX_POOL(3, "{1,1,2,4,2}; 2"),
     {.schema =
          "_max_pool(tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool "
          "ceil_mode) -> (tensor output, index indices)",
@@ -269,9 +269,9 @@ static const mt_op ops[] = {
      .backward = back_positions,
      .save = MT_IN(1),
      .flags = MT_HIDDEN},
-    ADAPTIVE_MAX_POOL(1),
-    ADAPTIVE_MAX_POOL(2),
-    ADAPTIVE_MAX_POOL(3),
+    ADAPTIVE_MAX_POOL(1, "{1,2,6}; {3}"),
+    ADAPTIVE_MAX_POOL(2, "{1,2,4,4}; {2,3}"),
+    ADAPTIVE_MAX_POOL(3, "{1,1,3,4,2}; {2,2,1}"),
     {.schema = "_adaptive_max_pool(tensor x, int[] size) -> (tensor output, index indices)",
      .help = "Adaptive maximum pooling of the last dims.",
      .types = FLOATS,
@@ -280,9 +280,9 @@ static const mt_op ops[] = {
      .backward = back_max,
      .save = MT_OUT(1),
      .flags = MT_HIDDEN},
-    MAX_UNPOOL(1),
-    MAX_UNPOOL(2),
-    MAX_UNPOOL(3),
+    MAX_UNPOOL(1, "{1,2,2}; {1,2,2}i2; 2"),
+    MAX_UNPOOL(2, "{1,2,2,1}; {1,2,2,1}i2; 2"),
+    MAX_UNPOOL(3, "{1,1,1,2,1}; {1,1,1,2,1}i2; 2"),
     {.schema = "_max_unpool(tensor x, index indices, int[] size) -> tensor",
      .help = "Zeros with x written at positions.",
      .types = FLOATS,
@@ -297,19 +297,22 @@ static const mt_op ops[] = {
          "ceil_mode=false, bool count_include_pad=true) -> tensor",
      .help = "The mean of each window.",
      .types = FLOATS,
-     .compose = compose_avg1d},
+     .compose = compose_avg1d,
+     .sample = "{1,2,6}; 2"},
     {.schema =
          "avg_pool2d(tensor input, int[2] kernel_size, int[2]? stride=nil, int[2] padding=0, bool "
          "ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> tensor",
      .help = "The mean of each window.",
      .types = FLOATS,
-     .compose = compose_avg},
+     .compose = compose_avg,
+     .sample = "{1,2,4,4}; 2"},
     {.schema =
          "avg_pool3d(tensor input, int[3] kernel_size, int[3]? stride=nil, int[3] padding=0, bool "
          "ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> tensor",
      .help = "The mean of each window.",
      .types = FLOATS,
-     .compose = compose_avg},
+     .compose = compose_avg,
+     .sample = "{1,1,2,4,2}; 2"},
     {.schema =
          "_avg_pool(tensor x, int[] kernel, int[] stride, int[] padding, bool include_pad, int? "
          "divisor, bool ceil_mode) -> tensor",
@@ -329,9 +332,9 @@ static const mt_op ops[] = {
      MT_CPU_S(avg_pool_back),
      .backward = back_avg_back,
      .flags = MT_HIDDEN},
-    ADAPTIVE_AVG_POOL(1),
-    ADAPTIVE_AVG_POOL(2),
-    ADAPTIVE_AVG_POOL(3),
+    ADAPTIVE_AVG_POOL(1, "{1,2,6}; {3}"),
+    ADAPTIVE_AVG_POOL(2, "{1,2,4,4}; {2,3}"),
+    ADAPTIVE_AVG_POOL(3, "{1,1,3,4,2}; {2,2,1}"),
     {.schema = "_adaptive_avg_pool(tensor x, int[] size) -> tensor",
      .help = "Adaptive average pooling of the last dims.",
      .types = FLOATS,
@@ -351,12 +354,14 @@ static const mt_op ops[] = {
          "ceil_mode=false) -> tensor",
      .help = "The p-norm of each window.",
      .types = FLOATS,
-     .compose = compose_lp},
+     .compose = compose_lp,
+     .sample = "{1,2,6}+; 2.0; 2"},
     {.schema =
          "lp_pool2d(tensor input, float norm_type, int[2] kernel_size, int[2]? stride=nil, bool "
          "ceil_mode=false) -> tensor",
      .help = "The p-norm of each window.",
      .types = FLOATS,
-     .compose = compose_lp},
+     .compose = compose_lp,
+     .sample = "{1,2,4,4}+; 2.0; 2"},
 };
 MT_FAMILY(pool, ops);

@@ -144,12 +144,13 @@ static int shape_bernoulli_p(mt_call *c) {
 static moth_tensor *unit(mt_ctx *c, const mt_value *arg) {
   return MT_DO(c, "rand", like_size(arg), mt_i(arg[0].u.t->v.dtype));
 }
+/* The in-place twin writes the result to self; it has self's dtype. */
 static void filled(mt_ctx *c, const mt_value *arg, moth_tensor *y) {
-  mt_return(c, MT_DO(c, "copy_", arg[0], mt_t(y)));
+  mt_return(c, y ? MT_DO(c, "to", mt_t(y), mt_i(arg[0].u.t->v.dtype)) : NULL);
 }
 
 /* ceil(log(1-u) / log(1-p)), computed in float64 whatever self holds */
-static void compose_geometric_(mt_ctx *c, const mt_value *arg) {
+static void compose_geometric(mt_ctx *c, const mt_value *arg) {
   double p = mt_argf(&arg[1]);
   if (!(p > 0 && p < 1)) {
     mt_ctx_fail(c, "argument 'p': expected a number between 0 and 1, got %.14g", p);
@@ -160,20 +161,20 @@ static void compose_geometric_(mt_ctx *c, const mt_value *arg) {
   filled(c, arg, mt_op1(c, "ceil", e));
 }
 
-static void compose_cauchy_(mt_ctx *c, const mt_value *arg) {
+static void compose_cauchy(mt_ctx *c, const mt_value *arg) {
   moth_tensor *u = mt_ops(c, "sub", unit(c, arg), 0.5);
   moth_tensor *t = mt_op1(c, "tan", mt_ops(c, "mul", u, 3.14159265358979323846));
   filled(c, arg, MT_DO(c, "add", mt_t(MT_DO(c, "mul", mt_t(t), arg[2])), arg[1]));
 }
 
-static void compose_log_normal_(mt_ctx *c, const mt_value *arg) {
+static void compose_log_normal(mt_ctx *c, const mt_value *arg) {
   moth_tensor *z = MT_DO(c, "randn", like_size(arg), mt_i(arg[0].u.t->v.dtype));
   z = MT_DO(c, "add", mt_t(MT_DO(c, "mul", mt_t(z), arg[2])), arg[1]);
   filled(c, arg, mt_op1(c, "exp", z));
 }
 
 /* random_(): integers that the dtype holds exactly; random_(to); random_(from, to) */
-static void compose_random_(mt_ctx *c, const mt_value *arg) {
+static void compose_random(mt_ctx *c, const mt_value *arg) {
   static const int bits[MT_NDTYPES] = {
       [MT_F64] = 53, [MT_F32] = 24, [MT_F16] = 11, [MT_BF16] = 8, [MT_I64] = 62, [MT_I32] = 31,
       [MT_I16] = 15, [MT_I8] = 7,   [MT_U8] = 8,   [MT_BOOL] = 1, [MT_C64] = 24};
@@ -187,7 +188,7 @@ static void compose_random_(mt_ctx *c, const mt_value *arg) {
 }
 
 /* A normal cut to [a, b] by inverting its distribution function. */
-static void compose_trunc_normal_(mt_ctx *c, const mt_value *arg) {
+static void compose_trunc_normal(mt_ctx *c, const mt_value *arg) {
   double mean = arg[1].u.f, std = arg[2].u.f, a = arg[3].u.f, b = arg[4].u.f;
   double low = erf((a - mean) / std / sqrt(2)), high = erf((b - mean) / std / sqrt(2));
   if (!(std > 0 && a < b)) {
@@ -245,6 +246,7 @@ static const mt_op ops[] = {
      .shape = shape_size,
      MT_CPU(rand),
      .onnx = "RandomUniform:1",
+     .sample = "{2,3}",
      .flags = MT_RANDOM},
     {.schema = "randn(size size, *, dtype? dtype=nil) -> tensor",
      .help = "Normal numbers of mean 0 and deviation 1.",
@@ -252,11 +254,13 @@ static const mt_op ops[] = {
      .shape = shape_size,
      MT_CPU(randn),
      .onnx = "RandomNormal:1",
+     .sample = "{2,3}",
      .flags = MT_RANDOM},
     {.schema = "randint(int low, int[] high, int[]? size=nil, *, dtype? dtype=nil) -> tensor",
      .help = "Integers low, low+1 .. high-1 (int64 unless a dtype is given); low may be left out.",
      .types = NEW,
-     .compose = compose_randint},
+     .compose = compose_randint,
+     .sample = "1; 7; {2,3}"},
     {.schema = "_randint(int low, int high, int[] size, *, dtype? dtype=nil) -> tensor",
      .help = "Integers low .. high-1.",
      .types = NEW,
@@ -268,28 +272,34 @@ static const mt_op ops[] = {
      .types = NEW,
      .shape = shape_randperm,
      MT_CPU_S(randperm),
+     .sample = "6",
      .flags = MT_RANDOM},
     {.schema = "rand_like(tensor self, *, dtype? dtype=nil) -> tensor",
      .help = "rand of the shape and dtype of self.",
      .types = ANY,
-     .compose = compose_rand_like},
+     .compose = compose_rand_like,
+     .sample = "{2,3}"},
     {.schema = "randn_like(tensor self, *, dtype? dtype=nil) -> tensor",
      .help = "randn of the shape and dtype of self.",
      .types = ANY,
-     .compose = compose_randn_like},
+     .compose = compose_randn_like,
+     .sample = "{2,3}"},
     {.schema = "randint_like(tensor self, int low, int? high=nil, *, dtype? dtype=nil) -> tensor",
      .help = "randint of the shape and dtype of self.",
      .types = ANY,
-     .compose = compose_randint_like},
+     .compose = compose_randint_like,
+     .sample = "{2,3}; 1; 7"},
     {.schema = "normal(operand mean, operand std, int[]? size=nil) -> tensor",
      .help = "Normal numbers around mean with deviation std, numbers or tensors.",
      .types = {MT_REALFLOATS, MT_PROMOTE_FLOAT, MT_COMMON},
-     .compose = compose_normal},
+     .compose = compose_normal,
+     .sample = "{2,3}; {3}+"},
     {.schema = "uniform(tensor self, float from=0.0, float to=1.0) -> tensor",
      .help = "uniform_ fills self with numbers in [from, to).",
      .types = FLOATS,
      .shape = shape_uniform,
      MT_CPU(uniform),
+     .sample = "{2,3}",
      .flags = INPLACE | MT_RANDOM},
     {.schema = "_normal_fill(tensor self, float mean=0.0, float std=1.0) -> tensor",
      .help = "x:normal_(mean, std) fills x with normal numbers.",
@@ -302,40 +312,47 @@ static const mt_op ops[] = {
      .types = FLOATS,
      .shape = shape_exponential,
      MT_CPU(exponential),
+     .sample = "{2,3}",
      .flags = INPLACE | MT_RANDOM},
-    {.schema = "geometric_(tensor self, float p) -> tensor",
-     .help = "Fills self with numbers of tries until a success of probability p.",
+    {.schema = "geometric(tensor self, float p) -> tensor",
+     .help = "geometric_ fills self with numbers of tries until a success of probability p.",
      .types = ANY,
-     .compose = compose_geometric_,
-     .flags = MT_METHOD},
-    {.schema = "cauchy_(tensor self, float median=0.0, float sigma=1.0) -> tensor",
-     .help = "Fills self with numbers of a Cauchy distribution.",
+     .compose = compose_geometric,
+     .sample = "{2,3}; 0.5",
+     .flags = INPLACE},
+    {.schema = "cauchy(tensor self, float median=0.0, float sigma=1.0) -> tensor",
+     .help = "cauchy_ fills self with numbers of a Cauchy distribution.",
      .types = FLOATS,
-     .compose = compose_cauchy_,
-     .flags = MT_METHOD},
-    {.schema = "log_normal_(tensor self, float mean=1.0, float std=2.0) -> tensor",
-     .help = "Fills self with exponentials of normal numbers.",
+     .compose = compose_cauchy,
+     .sample = "{2,3}",
+     .flags = INPLACE},
+    {.schema = "log_normal(tensor self, float mean=1.0, float std=2.0) -> tensor",
+     .help = "log_normal_ fills self with exponentials of normal numbers.",
      .types = FLOATS,
-     .compose = compose_log_normal_,
-     .flags = MT_METHOD},
-    {.schema = "random_(tensor self, int? from=nil, int? to=nil) -> tensor",
-     .help = "Fills self with integers from .. to-1; without bounds with what its dtype holds.",
+     .compose = compose_log_normal,
+     .sample = "{2,3}",
+     .flags = INPLACE},
+    {.schema = "random(tensor self, int? from=nil, int? to=nil) -> tensor",
+     .help =
+         "random_ fills self with integers from .. to-1; without bounds with what its dtype holds.",
      .types = ANY,
-     .compose = compose_random_,
-     .flags = MT_METHOD},
+     .compose = compose_random,
+     .sample = "{2,3}; 1; 9",
+     .flags = INPLACE},
     {.schema =
-         "trunc_normal_(tensor self, float mean=0.0, float std=1.0, float a=-2.0, float b=2.0) "
+         "trunc_normal(tensor self, float mean=0.0, float std=1.0, float a=-2.0, float b=2.0) "
          "-> tensor",
-     .help = "Fills self with normal numbers cut to [a, b].",
+     .help = "trunc_normal_ fills self with normal numbers cut to [a, b].",
      .types = FLOATS,
-     .compose = compose_trunc_normal_,
-     .flags = MT_METHOD},
+     .compose = compose_trunc_normal,
+     .flags = INPLACE},
     {.schema = "bernoulli(tensor self) -> tensor",
      .help = "1 with the probability that self holds, else 0.",
      .types = FLOATS,
      .shape = shape_self,
      MT_CPU(bernoulli),
      .backward = mt_back_zero,
+     .sample = "{2,3}p",
      .flags = MT_METHOD | MT_RANDOM},
     {.schema = "_bernoulli_fill(tensor self, operand p=0.5) -> tensor",
      .help = "x:bernoulli_(p) fills x with 1 with probability p, else 0.",
@@ -349,6 +366,7 @@ static const mt_op ops[] = {
      .types = FLOATS,
      .shape = shape_multinomial,
      MT_CPU_S(multinomial),
+     .sample = "{2,5}p; 3",
      .flags = MT_METHOD | MT_RANDOM},
     {.schema = "poisson(tensor self) -> tensor",
      .help = "Counts of a Poisson distribution with the rates in self.",
@@ -356,6 +374,7 @@ static const mt_op ops[] = {
      .shape = shape_self,
      MT_CPU(poisson),
      .backward = mt_back_zero,
+     .sample = "{2,3}+",
      .flags = MT_RANDOM},
     {.schema =
          "gumbel_softmax(tensor logits, float tau=1.0, bool hard=false, dim dim=-1) -> tensor",

@@ -7,8 +7,10 @@
 
 #include "positions.h"
 
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
-#define SAME {MT_ALL, MT_EQUAL, MT_COMMON}
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
+#define SAME \
+  { MT_ALL, MT_EQUAL, MT_COMMON }
 #define G b->g[0]
 #define FORM (MT_METHOD | MT_INPLACE)
 
@@ -116,12 +118,12 @@ static void back_prod(mt_back *b, moth_tensor *src) {
   if (!b->need[2]) return;
   moth_tensor *zero = mt_ops(c, "eq", src, 0), *as_number = mt_op2(c, "type_as", zero, src);
   moth_tensor *none = mt_op1(c, "zeros_like", self);
-  moth_tensor *count = gathered(
-      b, MT_DO(c, "scatter_add", mt_t(none), b->arg[1], b->arg[2], mt_t(as_number)));
+  moth_tensor *count =
+      gathered(b, MT_DO(c, "scatter_add", mt_t(none), b->arg[1], b->arg[2], mt_t(as_number)));
   moth_tensor *single = mt_op2(c, "logical_and", zero, mt_ops(c, "eq", count, 1));
   moth_tensor *others = reduce_again(b, self, fill_where(c, single, 1, src));
-  moth_tensor *plain = mt_op2(c, "div", gathered(b, mt_op2(c, "mul", G, b->out[0])),
-                              fill_where(c, zero, 1, src));
+  moth_tensor *plain =
+      mt_op2(c, "div", gathered(b, mt_op2(c, "mul", G, b->out[0])), fill_where(c, zero, 1, src));
   grad_src(b, MT_DO(c, "where", mt_t(single), mt_t(gathered(b, mt_op2(c, "mul", G, others))),
                     mt_t(plain)));
 }
@@ -173,8 +175,10 @@ static void compose_mean(mt_ctx *c, const mt_value *arg) {
 }
 
 static void compose_scatter_reduce(mt_ctx *c, const mt_value *arg) {
-  if (strcmp(arg[4].u.s, "mean") == 0) compose_mean(c, arg);
-  else mt_return(c, mt_do(c, "_scatter_reduce", 6, arg));
+  if (strcmp(arg[4].u.s, "mean") == 0)
+    compose_mean(c, arg);
+  else
+    mt_return(c, mt_do(c, "_scatter_reduce", 6, arg));
 }
 
 /* ---- a 1-d index along one dim ---- */
@@ -193,9 +197,8 @@ static int shape_index_dim(mt_call *c) {
     return mt_fail(c->rt, MT_ERROR,
                    "argument 'source': shape %s does not fit self of shape %s with %lld positions "
                    "along dim %d",
-                   mt_shape_str(c->rt, src->ndim, src->size),
-                   mt_shape_str(c->rt, x->ndim, x->size), (long long)index->numel,
-                   dim + mt_base(c->rt));
+                   mt_shape_str(c->rt, src->ndim, src->size), mt_shape_str(c->rt, x->ndim, x->size),
+                   (long long)index->numel, dim + mt_base(c->rt));
   return like_self(c);
 }
 
@@ -211,9 +214,8 @@ static int shape_index_fill(mt_call *c) {
 
 static moth_tensor *selected(mt_back *b) {
   moth_tensor *s = MT_DO(b->c, "index_select", mt_t(G), b->arg[1], b->arg[2]);
-  return s && s->v.ndim != b->meta[2].ndim
-             ? MT_DO(b->c, "reshape", mt_t(s), mt_meta_size(b, 2))
-             : s;
+  return s && s->v.ndim != b->meta[2].ndim ? MT_DO(b->c, "reshape", mt_t(s), mt_meta_size(b, 2))
+                                           : s;
 }
 
 static moth_tensor *zero_rows(mt_back *b) {
@@ -260,8 +262,10 @@ static void back_index_put(mt_back *b) {
   mt_ctx *c = b->c;
   int v = b->nin - 1;
   if (b->need[0])
-    mt_grad(b, 0, b->arg[4].u.i ? G : MT_DO(c, "_index_put", mt_t(G), b->arg[1], mt_i(0), b->arg[3],
-                                            mt_b(false)));
+    mt_grad(b, 0,
+            b->arg[4].u.i
+                ? G
+                : MT_DO(c, "_index_put", mt_t(G), b->arg[1], mt_i(0), b->arg[3], mt_b(false)));
   if (b->need[v]) mt_grad(b, v, MT_DO(c, "index", mt_t(G), b->arg[1], b->arg[3]));
 }
 
@@ -304,10 +308,9 @@ static void compose_put(mt_ctx *c, const mt_value *arg) {
 
 static void back_put(mt_back *b) {
   mt_ctx *c = b->c;
-  moth_tensor *g = b->need[0] && !b->arg[3].u.i
-                       ? MT_DO(c, "_put", mt_t(G), b->arg[1], mt_t(mt_zeros_meta(b, 2)),
-                               mt_b(false))
-                       : G;
+  moth_tensor *g = b->need[0] && !b->arg[3].u.i ? MT_DO(c, "_put", mt_t(G), b->arg[1],
+                                                        mt_t(mt_zeros_meta(b, 2)), mt_b(false))
+                                                : G;
   if (b->need[0]) mt_grad(b, 0, g);
   if (b->need[2]) mt_grad(b, 2, MT_DO(c, "take", mt_t(G), b->arg[1]));
 }
@@ -355,6 +358,7 @@ static const mt_op ops[] = {
      .backward = back_scatter,
      .save = MT_IN(1),
      .onnx = "ScatterElements:13",
+     .sample = "{3,4}; 2; {3,1}i4; {3,1}",
      .flags = FORM},
     {.schema = "scatter_add(tensor self, dim dim, index index, tensor src) -> tensor",
      .help = "As scatter, but adds.",
@@ -363,12 +367,14 @@ static const mt_op ops[] = {
      MT_CPU_S(scatter_add),
      .backward = back_scatter_add,
      .save = MT_IN(1),
+     .sample = "{3,4}; 2; {3,2}i4; {3,2}",
      .flags = FORM},
     {.schema = "scatter_reduce(tensor self, dim dim, index index, tensor src, str reduce, *, bool "
                "include_self=true) -> tensor",
      .help = "As scatter, with all that meet combined by sum, prod, mean, amax or amin.",
      .types = SAME,
      .compose = compose_scatter_reduce,
+     .sample = "{3,4}; 2; {3,2}i4; {3,2}; sum",
      .flags = FORM},
     {.schema = "_scatter_reduce(tensor self, dim dim, index index, tensor src, str reduce, bool "
                "include_self) -> tensor",
@@ -384,6 +390,7 @@ static const mt_op ops[] = {
      .help = "self with alpha times the parts of source added at positions along dim.",
      .types = SAME,
      .compose = compose_index_add,
+     .sample = "{3,4}; 1; {2}i3; {2,4}",
      .flags = FORM},
     {.schema = "_index_add(tensor self, dim dim, index index, tensor source) -> tensor",
      .help = "index_add with alpha 1.",
@@ -400,6 +407,7 @@ static const mt_op ops[] = {
      MT_CPU_S(index_copy),
      .backward = back_index_copy,
      .save = MT_IN(1),
+     .sample = "{3,4}; 1; {2}i3; {2,4}",
      .flags = FORM},
     {.schema = "index_fill(tensor self, dim dim, index index, operand value) -> tensor",
      .help = "self with a number at positions along dim.",
@@ -408,6 +416,7 @@ static const mt_op ops[] = {
      MT_CPU_S(index_fill),
      .backward = back_index_fill,
      .save = MT_IN(1),
+     .sample = "{3,4}; 1; {2}i3; 0.5",
      .flags = FORM},
     {.schema = "_index_put(tensor self, tensor[] indices, operand values, int[] dims, bool "
                "accumulate=false) -> tensor",
@@ -423,11 +432,13 @@ static const mt_op ops[] = {
      .help = "self with values written (or added) at positions (or masks) of its leading dims.",
      .types = ANY,
      .compose = compose_index_put,
+     .sample = "{3,2}; [{2}i3]; {2,2}; true",
      .flags = FORM},
     {.schema = "put(tensor self, index index, tensor source, bool accumulate=false) -> tensor",
      .help = "self with elements written (or added) at positions in self flattened.",
      .types = SAME,
      .compose = compose_put,
+     .sample = "{2,3}; {2}i6; {2}",
      .flags = FORM},
     {.schema = "_put(tensor self, index index, tensor source, bool accumulate) -> tensor",
      .help = "put with source of the shape of index.",
@@ -441,18 +452,21 @@ static const mt_op ops[] = {
      .help = "A copy of self with src at one position of dim.",
      .types = SAME,
      .compose = compose_select_scatter,
+     .sample = "{3,4}; {4}; 1; 2",
      .flags = MT_METHOD},
     {.schema = "slice_scatter(tensor self, tensor src, dim dim=0, pos? first=nil, pos? last=nil, "
                "int step=1) -> tensor",
      .help = "A copy of self with src at positions first to last of dim.",
      .types = SAME,
      .compose = compose_slice_scatter,
+     .sample = "{3,4}; {2,4}; 1; 1; 2",
      .flags = MT_METHOD},
     {.schema = "diagonal_scatter(tensor self, tensor src, int offset=0, dim dim1=0, dim dim2=1) -> "
                "tensor",
      .help = "A copy of self with src on the diagonal.",
      .types = SAME,
      .compose = compose_diagonal_scatter,
+     .sample = "{3,3}; {3}",
      .flags = MT_METHOD},
 };
 MT_FAMILY(scatter, ops);

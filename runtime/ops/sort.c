@@ -6,8 +6,10 @@
 
 #include "positions.h"
 
-#define REAL {MT_REALS_B, MT_FIRST, MT_COMMON}
-#define ANY {MT_ALL, MT_FIRST, MT_COMMON}
+#define REAL \
+  { MT_REALS_B, MT_FIRST, MT_COMMON }
+#define ANY \
+  { MT_ALL, MT_FIRST, MT_COMMON }
 #define G b->g[0]
 
 static int shape_sort(mt_call *c) {
@@ -234,6 +236,7 @@ static const mt_op ops[] = {
      MT_CPU_S(sort),
      .backward = back_sort,
      .save = MT_OUT(1),
+     .sample = "{2,5}; 2",
      .flags = MT_METHOD},
     {.schema =
          "argsort(tensor self, dim dim=-1, bool descending=false, bool stable=false) -> index",
@@ -266,18 +269,21 @@ static const mt_op ops[] = {
      MT_CPU_S(kthvalue),
      .backward = back_kthvalue,
      .save = MT_OUT(1),
+     .sample = "{2,5}; 3; 2",
      .flags = MT_METHOD},
     {.schema = "median(tensor self, dim? dim=nil, bool keepdim=false) -> (tensor values, index "
                "indices)",
      .help = "The middle one, the lower of two; with dim along it and with positions. NaN wins.",
      .types = REAL,
      .compose = compose_median,
+     .sample = "{2,5}; 2",
      .flags = MT_METHOD},
     {.schema = "nanmedian(tensor self, dim? dim=nil, bool keepdim=false) -> (tensor values, index "
                "indices)",
      .help = "median of what is not NaN.",
      .types = REAL,
      .compose = compose_nanmedian,
+     .sample = "{2,5}; 2",
      .flags = MT_METHOD},
     {.schema = "_median(tensor self, dim dim, bool keepdim) -> (tensor values, index indices)",
      .help = "median along a dim.",
@@ -298,16 +304,19 @@ static const mt_op ops[] = {
     {.schema = "searchsorted(tensor sorted_sequence, operand values, *, bool right=false) -> index",
      .help = "The positions at which values go into an ascending sequence; right: behind equals.",
      .types = {MT_REALS_B, MT_PROMOTE, MT_COMMON},
+     .sample = "{5}+; {3}",
      .shape = shape_searchsorted,
      MT_CPU(searchsorted)},
     {.schema = "bucketize(operand self, tensor boundaries, *, bool right=false) -> index",
      .help = "The bucket of each value between ascending boundaries.",
      .types = {MT_REALS_B, MT_PROMOTE, MT_COMMON},
+     .sample = "{3}; {5}+",
      .compose = compose_bucketize,
      .flags = MT_METHOD},
     {.schema = "isin(tensor elements, tensor test_elements, *, bool invert=false) -> tensor",
      .help = "Whether each element occurs among test_elements.",
      .types = {MT_ALL, MT_PROMOTE, MT_IS_BOOL},
+     .sample = "{5}i4; {2}i3",
      .compose = compose_isin},
     {.schema =
          "unique(tensor self, bool sorted=true, bool return_inverse=false, bool "
