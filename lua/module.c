@@ -7,6 +7,7 @@
 
 #include "autograd.h"
 #include "bind.h"
+#include "coroutine.h"
 #include "help.h"
 #include "io.h"
 #include "library.h"
@@ -54,6 +55,7 @@ static int open_all(lua_State *L) {
   mt_lua *S = lua_touserdata(L, 1);
   mt_lua_setup(L, S);
   luaL_openlibs(L);
+  mt_coroutine_open(L, S);
   luaL_requiref(L, "moth", luaopen_moth, 0);
   return 0;
 }
@@ -126,6 +128,8 @@ void moth_lua_interrupt(lua_State *L) {
   if (!S) return;
   moth_interrupt(S->rt);
   if (S->main) lua_sethook(S->main, mt_error_hook, LUA_MASKCOUNT, 1);
+  lua_State *co = S->running;
+  if (co) lua_sethook(co, mt_error_hook, LUA_MASKCOUNT, 1);
 }
 
 void moth_lua_resume(lua_State *L) {

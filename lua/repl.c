@@ -9,12 +9,17 @@
  * means none. */
 #include "main.h"
 
+#include <errno.h>
 #include <lauxlib.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "complete.h"
 #include "print.h"
@@ -101,6 +106,37 @@ static char **complete(const char *text, int start, int end) {
   return list;
 }
 
+/* Waits for input; false after Ctrl-C. The signal is held back except while ppoll waits, so one
+ * that comes just before it is not lost. */
+static bool wait_for_input(int fd) {
+  struct pollfd p = {fd, POLLIN, 0};
+  sigset_t hold, before;
+  int ready = 0;
+  sigemptyset(&hold);
+  sigaddset(&hold, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &hold, &before);
+  while (ready <= 0 && !mt_main_interrupted()) {
+    ready = ppoll(&p, 1, NULL, &before);
+    if (ready < 0 && errno != EINTR) break; /* reading will say what is wrong */
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return !mt_main_interrupted();
+}
+
+/* One character for libedit, -1 at the end of input and after Ctrl-C. */
+static int read_key(FILE *in) {
+  mbstate_t state;
+  wchar_t c;
+  memset(&state, 0, sizeof(state));
+  for (;;) {
+    char byte;
+    if (!wait_for_input(fileno(in)) || read(fileno(in), &byte, 1) != 1) return -1;
+    size_t n = mbrtowc(&c, &byte, 1, &state);
+    if (n == (size_t)-1) return (unsigned char)byte;
+    if (n != (size_t)-2) return (int)c;
+  }
+}
+
 static const char *history_file(char *buf, size_t room) {
   const char *own = getenv("MOTH_HISTORY"), *state = getenv("XDG_STATE_HOME");
   const char *home = getenv("HOME");
@@ -118,6 +154,8 @@ static const char *history_file(char *buf, size_t room) {
 static void start_editing(lua_State *L) {
   char path[MAX_PATH];
   completing = L;
+  setlocale(LC_CTYPE, ""); /* what keys mean; Lua and numbers do not depend on it */
+  rl_getc_function = read_key;
   rl_readline_name = "moth";
   rl_completer_word_break_characters = " \t\n()[]{}+-*/%^#=<>~;,\"'&|!";
   rl_attempted_completion_function = complete;

@@ -39,6 +39,7 @@ typedef struct mt_lua {
   moth_runtime *rt;
   lua_State *main;
   lua_State *L; /* the thread that called a binding function last; the registry keeps it */
+  lua_State *running; /* own state: the coroutine that was resumed last and still runs, or NULL */
   int refs;     /* 1 for the state, 1 for each graph node that calls Lua */
   bool own;     /* made by moth_lua_open */
   bool closed;

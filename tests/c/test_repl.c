@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,9 +91,18 @@ static void type(terminal *t, const char *keys) {
   ck_assert_int_eq(write(t->fd, keys, strlen(keys)), (ssize_t)strlen(keys));
 }
 
-/* Ctrl-D; returns the exit status. */
+/* Waits until the line editor has the terminal, which takes Ctrl-D for itself before that. */
+static void await_editor(terminal *t) {
+  struct termios mode;
+  double end = now() + SECONDS;
+  expect(t, "> ");
+  while (tcgetattr(t->fd, &mode) == 0 && (mode.c_lflag & ICANON) && now() < end) more(t, 0.01);
+}
+
+/* Ctrl-D at the next prompt; returns the exit status. */
 static int leave(terminal *t) {
   int status = 0;
+  await_editor(t);
   double end = now() + SECONDS;
   type(t, "\4");
   while (waitpid(t->pid, &status, WNOHANG) == 0) {
@@ -164,6 +174,13 @@ static const char *const endless[] = {
     "while true do end\n",
     "while true do pcall(function() while true do end end) end\n",
     "local a = moth.ones(100); while true do a = a * 1 end\n",
+    "coroutine.wrap(function() local a = moth.ones(9); while true do pcall(moth.add, a, a) end "
+    "end)()\n",
+    "coroutine.wrap(function() while true do end end)()\n",
+    "coroutine.resume(coroutine.create(function() coroutine.wrap(function() while true do end "
+    "end)() "
+    "end))\n",
+    "local a = moth.ones(512, 512); while true do a = a:matmul(a) end\n",
 };
 
 START_TEST(interrupt_returns_to_the_prompt) {
