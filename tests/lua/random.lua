@@ -1,4 +1,4 @@
---- Drawn numbers: fixed by the seed, whatever the number of threads; draws that make no sense raise.
+--- Drawn numbers: fixed by the seed, whatever the number of threads; senseless draws raise.
 local moth = require "moth"
 local autograd = require "moth.autograd"
 local check = require "check"
