@@ -26,7 +26,8 @@ check.test("errors are Lua's", function()
   local object = {}
   ok, message = pcall(coroutine.wrap(function() error(object) end))
   check.that(not ok and message == object, "error objects pass")
-  check.raises("coroutine.lua:%d+: boom$", function() coroutine.wrap(function() error("boom", 0) end)() end)
+  check.raises("coroutine.lua:%d+: boom$",
+    function() coroutine.wrap(function() error("boom", 0) end)() end)
   check.raises("thread expected", coroutine.resume, 1)
   check.raises("function expected", coroutine.wrap, 1)
   check.raises("dead coroutine", function()
@@ -42,7 +43,6 @@ check.test("coroutines nest, yield across pcall and close", function()
     return coroutine.wrap(nest)(n - 1)
   end
   check.equal(nest(30), true)
-  local f = coroutine.wrap(function() return pcall(function() return coroutine.yield(1) + 1 end) end)
   check.equal(f(), 1)
   check.equal({ f(2) }, { true, 3 })
   local closed
