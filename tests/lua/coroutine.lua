@@ -43,6 +43,9 @@ check.test("coroutines nest, yield across pcall and close", function()
     return coroutine.wrap(nest)(n - 1)
   end
   check.equal(nest(30), true)
+  local f = coroutine.wrap(function()
+    return pcall(function() return coroutine.yield(1) + 1 end)
+  end)
   check.equal(f(), 1)
   check.equal({ f(2) }, { true, 3 })
   local closed
